@@ -1,0 +1,577 @@
+#![forbid(unsafe_code)]
+//! The size index: free chunks in the order (size, address), searched for the best fit.
+//!
+//! Sizes fall into bins: one for each multiple of 256 bytes below 4 KiB, then eight for each power
+//! of two. A bitmap says which bins hold anything. Inside a bin each distinct size is one node of a
+//! bitwise digital trie on the size's low bits, as Doug Lea's malloc (2.8) has them; the chunks of
+//! one size form a leftist heap (Crane 1972) ordered by address, whose root is the trie's node.
+//!
+//! So the first chunk of a heap is the lowest address of its size, and a search is a walk down one
+//! trie. Every operation is O(log n) in the worst case, none allocates, and no chain is walked.
+
+use super::chunk::{ChunkId, Chunks, Links, NIL};
+use crate::size::GRAIN_BITS;
+
+/// Bins for every size up to 2^64 - 1.
+const BINS: usize = 432;
+const WORDS: usize = BINS.div_ceil(64);
+
+/// The bin of a size, and how many of the low bits of the size (in grains) the bin leaves open.
+#[inline]
+fn bin_of(size: u64) -> (usize, u32) {
+    let grains = size >> GRAIN_BITS;
+    if grains < 16 {
+        return (grains as usize, 0);
+    }
+    let open = 60 - grains.leading_zeros();
+    let eighth = (grains >> open) & 7;
+    (((open as usize) << 3) + eighth as usize + 8, open)
+}
+
+/// Chunks ordered by (size, address).
+#[derive(Debug)]
+pub struct SizeIndex {
+    bins: Box<[ChunkId; BINS]>,
+    occupied: [u64; WORDS],
+    len: usize,
+    bytes: u64,
+}
+
+impl Default for SizeIndex {
+    fn default() -> Self {
+        Self {
+            bins: Box::new([NIL; BINS]),
+            occupied: [0; WORDS],
+            len: 0,
+            bytes: 0,
+        }
+    }
+}
+
+impl SizeIndex {
+    /// Chunks in the index.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the index holds nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The sum of their sizes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Adds a chunk that is in no index.
+    #[inline]
+    pub fn insert(&mut self, chunks: &mut Chunks, id: ChunkId) {
+        let size = chunks[id].size;
+        self.len += 1;
+        self.bytes += size;
+        let chunk = &mut chunks[id];
+        chunk.links = Links::ALONE;
+        chunk.rank = 1;
+        let (bin, mut open) = bin_of(size);
+        let mut at = self.bins[bin];
+        if at == NIL {
+            self.bins[bin] = id;
+            self.occupied[bin / 64] |= 1 << (bin % 64);
+            return;
+        }
+        let grains = size >> GRAIN_BITS;
+        loop {
+            let node = &mut chunks[at];
+            if node.size == size {
+                break;
+            }
+            // Two sizes of a bin differ in an open bit, so one is left while they differ.
+            open -= 1;
+            let side = (grains >> open & 1) as usize;
+            let child = node.links.trie_child[side];
+            if child == NIL {
+                node.links.trie_child[side] = id;
+                chunks[id].links.trie_parent = at;
+                return;
+            }
+            at = child;
+        }
+        if chunks[id].addr < chunks[at].addr {
+            self.replace_trie_node(chunks, bin, at, id);
+            chunks[id].links.heap_left = at;
+            chunks[at].links.heap_parent = id;
+        } else {
+            meld(chunks, at, id);
+        }
+    }
+
+    /// Takes out a chunk that is in this index.
+    #[inline]
+    pub fn remove(&mut self, chunks: &mut Chunks, id: ChunkId) {
+        let links = chunks[id].links;
+        let size = chunks[id].size;
+        self.len -= 1;
+        self.bytes -= size;
+        let rest = meld(chunks, links.heap_left, links.heap_right);
+        if links.heap_parent != NIL {
+            // Inside the heap: the rest takes its place.
+            let parent = links.heap_parent;
+            if rest != NIL {
+                chunks[rest].links.heap_parent = parent;
+            }
+            let up = &mut chunks[parent].links;
+            if up.heap_left == id {
+                up.heap_left = rest;
+            } else {
+                up.heap_right = rest;
+            }
+            restore_ranks(chunks, parent, NIL);
+            return;
+        }
+        let (bin, _) = bin_of(size);
+        if rest != NIL {
+            chunks[rest].links.heap_parent = NIL;
+            self.replace_trie_node(chunks, bin, id, rest);
+            return;
+        }
+        // The last chunk of its size: a leaf below it takes its place in the trie.
+        let mut leaf = id;
+        loop {
+            let child = chunks[leaf].links.trie_child;
+            let down = if child[1] != NIL { child[1] } else { child[0] };
+            if down == NIL {
+                break;
+            }
+            leaf = down;
+        }
+        let parent = chunks[leaf].links.trie_parent;
+        if parent == NIL {
+            self.bins[bin] = NIL;
+            self.occupied[bin / 64] &= !(1 << (bin % 64));
+            return;
+        }
+        let child = &mut chunks[parent].links.trie_child;
+        child[usize::from(child[1] == leaf)] = NIL;
+        if leaf != id {
+            self.replace_trie_node(chunks, bin, id, leaf);
+        }
+    }
+
+    /// Puts `new` where `old` is in the trie of `bin`.
+    fn replace_trie_node(&mut self, chunks: &mut Chunks, bin: usize, old: ChunkId, new: ChunkId) {
+        let Links {
+            trie_parent,
+            trie_child,
+            ..
+        } = chunks[old].links;
+        let links = &mut chunks[new].links;
+        links.trie_parent = trie_parent;
+        links.trie_child = trie_child;
+        for child in trie_child {
+            if child != NIL {
+                chunks[child].links.trie_parent = new;
+            }
+        }
+        if trie_parent == NIL {
+            self.bins[bin] = new;
+        } else {
+            let child = &mut chunks[trie_parent].links.trie_child;
+            child[usize::from(child[1] == old)] = new;
+        }
+    }
+
+    /// The first chunk in the order (size, address) with at least `size` bytes.
+    #[inline]
+    pub fn best_fit(&self, chunks: &Chunks, size: u64) -> Option<ChunkId> {
+        let (bin, open) = bin_of(size);
+        let root = self.bins[bin];
+        if root != NIL {
+            let found = at_least(chunks, root, size, open);
+            if found != NIL {
+                return Some(found);
+            }
+        }
+        let above = self.next_bin(bin + 1)?;
+        Some(smallest(chunks, self.bins[above]))
+    }
+
+    /// The first chunk in the order (size, address) with at least `size` bytes that `usable`
+    /// accepts. Linear in the chunks that it refuses.
+    pub fn best_fit_where(
+        &self,
+        chunks: &Chunks,
+        mut size: u64,
+        mut usable: impl FnMut(ChunkId) -> bool,
+    ) -> Option<ChunkId> {
+        loop {
+            let root = self.best_fit(chunks, size)?;
+            let mut best = NIL;
+            let mut stack = vec![root];
+            while let Some(id) = stack.pop() {
+                // A heap's children lie above their parent, so a subtree above the best is done.
+                if id == NIL || (best != NIL && chunks[id].addr > chunks[best].addr) {
+                    continue;
+                }
+                if usable(id) {
+                    best = id;
+                } else {
+                    stack.extend([chunks[id].links.heap_left, chunks[id].links.heap_right]);
+                }
+            }
+            if best != NIL {
+                return Some(best);
+            }
+            size = chunks[root].size.checked_add(1 << GRAIN_BITS)?;
+        }
+    }
+
+    /// The largest size; 0 when empty.
+    pub fn largest(&self, chunks: &Chunks) -> u64 {
+        let Some(bin) = self.last_bin() else { return 0 };
+        let mut largest = 0;
+        let mut at = self.bins[bin];
+        while at != NIL {
+            let node = &chunks[at];
+            largest = largest.max(node.size);
+            let child = node.links.trie_child;
+            at = if child[1] != NIL { child[1] } else { child[0] };
+        }
+        largest
+    }
+
+    /// All chunks of at least `size` bytes, in no particular order.
+    pub fn ids_at_least(&self, chunks: &Chunks, size: u64) -> Vec<ChunkId> {
+        let mut found = Vec::new();
+        let mut bin = bin_of(size).0;
+        let mut stack = Vec::new();
+        while let Some(next) = self.next_bin(bin) {
+            stack.push(self.bins[next]);
+            while let Some(id) = stack.pop() {
+                if id == NIL {
+                    continue;
+                }
+                let chunk = &chunks[id];
+                if chunk.size >= size {
+                    found.push(id);
+                }
+                stack.extend([chunk.links.heap_left, chunk.links.heap_right]);
+                if chunk.links.heap_parent == NIL {
+                    stack.extend(chunk.links.trie_child);
+                }
+            }
+            bin = next + 1;
+        }
+        found
+    }
+
+    #[inline]
+    fn next_bin(&self, from: usize) -> Option<usize> {
+        let mut word = from / 64;
+        if word >= WORDS {
+            return None;
+        }
+        let mut bits = self.occupied[word] & (u64::MAX << (from % 64));
+        loop {
+            if bits != 0 {
+                return Some(word * 64 + bits.trailing_zeros() as usize);
+            }
+            word += 1;
+            if word == WORDS {
+                return None;
+            }
+            bits = self.occupied[word];
+        }
+    }
+
+    fn last_bin(&self) -> Option<usize> {
+        let word = (0..WORDS).rev().find(|&word| self.occupied[word] != 0)?;
+        Some(word * 64 + 63 - self.occupied[word].leading_zeros() as usize)
+    }
+
+    /// Walks everything. Gives back the number of chunks and bytes seen, or what is wrong.
+    pub fn check(&self, chunks: &Chunks) -> Result<(usize, u64), String> {
+        let (mut count, mut bytes) = (0, 0);
+        for bin in 0..BINS {
+            let root = self.bins[bin];
+            if (root != NIL) != (self.occupied[bin / 64] >> (bin % 64) & 1 == 1) {
+                return Err(format!(
+                    "bin {bin}: its bit does not say whether it is empty"
+                ));
+            }
+            let mut tries = vec![(root, NIL, 0u32)];
+            while let Some((node, parent, depth)) = tries.pop() {
+                if node == NIL {
+                    continue;
+                }
+                let chunk = chunks
+                    .get(node)
+                    .ok_or_else(|| format!("bin {bin}: chunk {node} does not exist"))?;
+                let (own_bin, open) = bin_of(chunk.size);
+                if own_bin != bin {
+                    return Err(format!(
+                        "chunk {node} of {} bytes is in bin {bin}",
+                        chunk.size
+                    ));
+                }
+                if chunk.links.heap_parent != NIL || chunk.links.trie_parent != parent {
+                    return Err(format!(
+                        "chunk {node}: broken link to its parent in bin {bin}"
+                    ));
+                }
+                if depth > open {
+                    return Err(format!("bin {bin}: the trie is deeper than its bits"));
+                }
+                if parent != NIL {
+                    let (a, b) = (chunk.size >> GRAIN_BITS, chunks[parent].size >> GRAIN_BITS);
+                    let side = usize::from(chunks[parent].links.trie_child[1] == node);
+                    let bit = open - depth;
+                    if a == b || a >> (bit + 1) != b >> (bit + 1) || (a >> bit & 1) as usize != side
+                    {
+                        return Err(format!("chunk {node}: on the wrong path of bin {bin}"));
+                    }
+                }
+                for child in chunk.links.trie_child {
+                    tries.push((child, node, depth + 1));
+                }
+                let (heap_count, heap_bytes) = check_heap(chunks, node)?;
+                count += heap_count;
+                bytes += heap_bytes;
+            }
+        }
+        if (count, bytes) != (self.len, self.bytes) {
+            return Err(format!(
+                "an index counts {} chunks of {} bytes and holds {count} of {bytes}",
+                self.len, self.bytes
+            ));
+        }
+        Ok((count, bytes))
+    }
+}
+
+fn check_heap(chunks: &Chunks, root: ChunkId) -> Result<(usize, u64), String> {
+    let (mut count, mut bytes) = (0, 0);
+    let mut stack = vec![root];
+    while let Some(id) = stack.pop() {
+        let chunk = &chunks[id];
+        count += 1;
+        bytes += chunk.size;
+        let Links {
+            heap_left: left,
+            heap_right: right,
+            ..
+        } = chunk.links;
+        for child in [left, right] {
+            if child == NIL {
+                continue;
+            }
+            let below = chunks
+                .get(child)
+                .ok_or_else(|| format!("chunk {id}: its heap names chunk {child}"))?;
+            if below.links.heap_parent != id || below.size != chunk.size {
+                return Err(format!("chunk {child}: in the wrong heap"));
+            }
+            if below.addr <= chunk.addr {
+                return Err(format!("chunk {child}: below its parent in the heap"));
+            }
+            stack.push(child);
+        }
+        let (l, r) = (rank(chunks, left), rank(chunks, right));
+        if l < r || chunk.rank != r + 1 {
+            return Err(format!("chunk {id}: wrong rank"));
+        }
+    }
+    Ok((count, bytes))
+}
+
+#[inline]
+fn rank(chunks: &Chunks, id: ChunkId) -> u8 {
+    if id == NIL { 0 } else { chunks[id].rank }
+}
+
+/// Joins two heaps; gives back the root, whose parent is left as it was.
+fn meld(chunks: &mut Chunks, a: ChunkId, b: ChunkId) -> ChunkId {
+    if a == NIL {
+        return b;
+    }
+    if b == NIL {
+        return a;
+    }
+    let (top, mut other) = if chunks[a].addr < chunks[b].addr {
+        (a, b)
+    } else {
+        (b, a)
+    };
+    // Merge the right spines, each no longer than its rank; then mend the ranks from the bottom.
+    let mut at = top;
+    loop {
+        let right = chunks[at].links.heap_right;
+        if right == NIL {
+            chunks[at].links.heap_right = other;
+            chunks[other].links.heap_parent = at;
+            break;
+        }
+        if chunks[right].addr < chunks[other].addr {
+            at = right;
+        } else {
+            chunks[at].links.heap_right = other;
+            chunks[other].links.heap_parent = at;
+            at = other;
+            other = right;
+        }
+    }
+    loop {
+        mend_rank(chunks, at);
+        if at == top {
+            return top;
+        }
+        at = chunks[at].links.heap_parent;
+    }
+}
+
+/// Puts the child of higher rank on the left; says whether the rank changed.
+#[inline]
+fn mend_rank(chunks: &mut Chunks, id: ChunkId) -> bool {
+    let Links {
+        heap_left,
+        heap_right,
+        ..
+    } = chunks[id].links;
+    let (l, r) = (rank(chunks, heap_left), rank(chunks, heap_right));
+    let chunk = &mut chunks[id];
+    if l < r {
+        chunk.links.heap_left = heap_right;
+        chunk.links.heap_right = heap_left;
+    }
+    let before = std::mem::replace(&mut chunk.rank, l.min(r) + 1);
+    chunk.rank != before
+}
+
+/// Mends ranks from `id` upward for as long as they change.
+fn restore_ranks(chunks: &mut Chunks, mut id: ChunkId, stop: ChunkId) {
+    while id != stop && mend_rank(chunks, id) {
+        id = chunks[id].links.heap_parent;
+    }
+}
+
+/// The node of the smallest size in a trie.
+#[inline]
+fn smallest(chunks: &Chunks, root: ChunkId) -> ChunkId {
+    smallest_or(chunks, root, NIL, u64::MAX)
+}
+
+/// The node of the smallest size below `best_size` in a trie, or `best`. The smallest size is on
+/// the leftmost path, at any depth.
+#[inline]
+fn smallest_or(chunks: &Chunks, mut at: ChunkId, mut best: ChunkId, mut best_size: u64) -> ChunkId {
+    while at != NIL {
+        let node = &chunks[at];
+        if node.size < best_size {
+            best = at;
+            best_size = node.size;
+        }
+        let child = node.links.trie_child;
+        at = if child[0] != NIL { child[0] } else { child[1] };
+    }
+    best
+}
+
+/// The node of the smallest size that is at least `size` in a trie, or `NIL`.
+#[inline]
+fn at_least(chunks: &Chunks, root: ChunkId, size: u64, mut open: u32) -> ChunkId {
+    let grains = size >> GRAIN_BITS;
+    let (mut best, mut best_size) = (NIL, u64::MAX);
+    // The deepest subtree to the right of the path holds the next larger sizes.
+    let mut larger = NIL;
+    let mut at = root;
+    while at != NIL {
+        let node = &chunks[at];
+        if node.size >= size && node.size < best_size {
+            best = at;
+            best_size = node.size;
+            if best_size == size {
+                return best;
+            }
+        }
+        if open == 0 {
+            break;
+        }
+        open -= 1;
+        let child = node.links.trie_child;
+        if grains >> open & 1 == 1 {
+            at = child[1];
+        } else {
+            if child[1] != NIL {
+                larger = child[1];
+            }
+            at = child[0];
+        }
+    }
+    smallest_or(chunks, larger, best, best_size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::chunk::State;
+    use super::*;
+    use crate::size::GRAIN;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn bins_are_contiguous_and_ordered() {
+        let mut last = 0;
+        for grains in 1..100_000u64 {
+            let (bin, open) = bin_of(grains * GRAIN);
+            assert!(bin == last || bin == last + 1, "{grains} falls into {bin}");
+            assert!(grains < 16 || grains >> open < 16 && grains >> open >= 8);
+            last = bin;
+        }
+        assert_eq!(bin_of(u64::MAX / GRAIN * GRAIN).0, BINS - 1);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: if cfg!(miri) { 4 } else { 256 }, ..ProptestConfig::default() })]
+
+        /// Inserts, removals and searches against an ordered set of (size, address).
+        #[test]
+        fn finds_what_an_ordered_set_finds(
+            steps in prop::collection::vec((0u8..4, 1u64..5000, any::<prop::sample::Index>()), 1..200),
+            coarse in 0u32..8,
+        ) {
+            let mut chunks = Chunks::default();
+            let mut index = SizeIndex::default();
+            let mut model = BTreeSet::new();
+            let mut next_addr = 0;
+            for (kind, grains, pick) in steps {
+                // Coarse sizes make many chunks of one size.
+                let size = ((grains >> coarse) + 1) * GRAIN;
+                if kind < 2 || model.is_empty() {
+                    chunks.reserve(1).unwrap();
+                    next_addr += GRAIN;
+                    // Every other address descends, so that heaps grow at both ends.
+                    let addr = if kind == 0 { next_addr } else { (1 << 40) - next_addr };
+                    let id = chunks.insert(addr, size, 0, State::Free);
+                    index.insert(&mut chunks, id);
+                    model.insert((size, addr, id));
+                } else if kind == 2 {
+                    let key = *model.iter().nth(pick.index(model.len())).unwrap();
+                    model.remove(&key);
+                    index.remove(&mut chunks, key.2);
+                    chunks.remove(key.2);
+                }
+                prop_assert_eq!(index.check(&chunks).map(|_| ()), Ok(()));
+                let best = model.range((size, 0, 0)..).next().map(|key| key.2);
+                prop_assert_eq!(index.best_fit(&chunks, size), best);
+                let even = model.range((size, 0, 0)..).find(|key| key.1 / GRAIN % 2 == 0).map(|key| key.2);
+                prop_assert_eq!(index.best_fit_where(&chunks, size, |id| chunks[id].addr / GRAIN % 2 == 0), even);
+                prop_assert_eq!(index.largest(&chunks), model.last().map_or(0, |key| key.0));
+                let mut at_least = index.ids_at_least(&chunks, size);
+                at_least.sort_unstable();
+                let mut expected: Vec<_> = model.range((size, 0, 0)..).map(|key| key.2).collect();
+                expected.sort_unstable();
+                prop_assert_eq!(at_least, expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,602 @@
+#![forbid(unsafe_code)]
+//! Allocating and freeing: best fit with coalescing over regions.
+//!
+//! The algorithm is that of XLA's `BFCAllocator` (tsl/framework/bfc_allocator.cc) with another
+//! size index: the best fit by (size, lowest address), split by the policy's rule, and on a free
+//! merged at once with both neighbours.
+
+use super::address_map::AddressMap;
+use super::bins::SizeIndex;
+use super::chunk::{ChunkId, Chunks, HostMemoryExhausted, NIL, State};
+use super::policy::Policy;
+use super::region::{Region, RegionId, Regions};
+use crate::size::{GRAIN, round_up};
+
+/// A request for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Bytes asked for.
+    pub requested: u64,
+    /// Bytes needed: `requested` rounded up to [`GRAIN`].
+    pub size: u64,
+    /// Alignment of the address, a power of two of at least [`GRAIN`].
+    pub align: u64,
+    /// Only chunks freed at this time or before may be used (the safe frontier of XLA's
+    /// `BFCAllocator`); `None`: any.
+    pub usable_at: Option<u64>,
+}
+
+impl Request {
+    /// A request for `bytes` (not 0) at a multiple of `align` (0 or a power of two). `None`: no
+    /// address space could hold it.
+    #[inline]
+    pub fn new(bytes: u64, align: u64) -> Option<Self> {
+        let size = round_up(bytes, GRAIN)?;
+        let align = align.max(GRAIN);
+        size.checked_add(align)?;
+        Some(Self {
+            requested: bytes,
+            size,
+            align,
+            usable_at: None,
+        })
+    }
+
+    /// A chunk of this size holds the request wherever the chunk lies.
+    #[inline]
+    pub fn size_anywhere(&self) -> u64 {
+        self.size + (self.align - GRAIN)
+    }
+}
+
+/// A block that was handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Its first address.
+    pub addr: u64,
+    /// Its bytes, at least those asked for.
+    pub size: u64,
+}
+
+/// The address is not the start of a live block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotLive;
+
+/// What lies at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Located {
+    /// It is in no region.
+    Foreign,
+    /// Free memory.
+    Free,
+    /// The start of a live block.
+    Start {
+        /// The block.
+        block: Block,
+    },
+    /// Inside a live block.
+    Inside {
+        /// The block.
+        block: Block,
+    },
+}
+
+/// Why a region was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddRegionError {
+    /// It is empty, misaligned, or goes beyond the address space.
+    Malformed,
+    /// It shares addresses with a region that is held.
+    Overlaps {
+        /// First address of the other one.
+        base: u64,
+        /// Its length.
+        span: u64,
+    },
+    /// No host memory for book-keeping.
+    HostMemoryExhausted,
+}
+
+impl From<HostMemoryExhausted> for AddRegionError {
+    fn from(_: HostMemoryExhausted) -> Self {
+        Self::HostMemoryExhausted
+    }
+}
+
+/// What an engine holds. Sizes in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// In live blocks.
+    pub allocated: u64,
+    /// Asked for, of live blocks.
+    pub requested: u64,
+    /// Live blocks.
+    pub live: u64,
+    /// Memory in regions.
+    pub reserved: u64,
+    /// Highest `allocated` since the start or [`Engine::reset_peak`].
+    pub peak_allocated: u64,
+    /// Highest `reserved` since the start or [`Engine::reset_peak`].
+    pub peak_reserved: u64,
+}
+
+/// Book-keeping of all regions of one pool. Not thread-safe by itself.
+#[derive(Debug)]
+pub struct Engine {
+    pub(super) policy: Policy,
+    pub(super) chunks: Chunks,
+    /// Chunks in state `Free`.
+    pub(super) free: SizeIndex,
+    /// Chunks in state `Hole`.
+    pub(super) holes: SizeIndex,
+    /// Chunks in state `Live`.
+    pub(super) live: AddressMap,
+    pub(super) regions: Regions,
+    pub(super) usage: Usage,
+}
+
+impl Engine {
+    /// An engine without regions.
+    pub fn new(policy: Policy) -> Self {
+        Self {
+            policy,
+            chunks: Chunks::default(),
+            free: SizeIndex::default(),
+            holes: SizeIndex::default(),
+            live: AddressMap::default(),
+            regions: Regions::default(),
+            usage: Usage::default(),
+        }
+    }
+
+    /// What it holds.
+    #[inline]
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Begins both peaks anew at what is held now.
+    pub fn reset_peak(&mut self) {
+        self.usage.peak_allocated = self.usage.allocated;
+        self.usage.peak_reserved = self.usage.reserved;
+    }
+
+    /// Regions held.
+    pub fn segments(&self) -> usize {
+        self.regions.len()
+    }
+
+    /// Free chunks.
+    pub fn free_blocks(&self) -> usize {
+        self.free.len()
+    }
+
+    /// Bytes in free chunks.
+    pub fn free_bytes(&self) -> u64 {
+        self.free.bytes()
+    }
+
+    /// The largest free chunk; 0 when there is none.
+    pub fn largest_free(&self) -> u64 {
+        self.free.largest(&self.chunks)
+    }
+
+    /// Host bytes that book-keeping takes.
+    pub fn footprint(&self) -> usize {
+        self.chunks.footprint() + self.live.footprint()
+    }
+
+    /// Serves a request from free chunks. `None`: none of them fits.
+    #[inline]
+    pub fn allocate(&mut self, request: &Request) -> Result<Option<Block>, HostMemoryExhausted> {
+        self.chunks.reserve(2)?;
+        self.live.reserve()?;
+        if request.align == GRAIN && request.usable_at.is_none() {
+            let Some(id) = self.free.best_fit(&self.chunks, request.size) else {
+                return Ok(None);
+            };
+            let start = self.chunks[id].addr;
+            return Ok(Some(self.take(id, start, request)));
+        }
+        Ok(self.allocate_constrained(request))
+    }
+
+    /// The best fit under an alignment or a time.
+    fn allocate_constrained(&mut self, request: &Request) -> Option<Block> {
+        let chunks = &self.chunks;
+        let in_time = |id: ChunkId| {
+            request
+                .usable_at
+                .is_none_or(|time| chunks[id].freed_at() <= time)
+        };
+        // The best fit may be aligned well already; otherwise a chunk that holds the request
+        // wherever it lies keeps the search logarithmic.
+        let tight = self
+            .free
+            .best_fit_where(chunks, request.size, in_time)
+            .and_then(|id| Some((id, self.aligned_start(id, request)?)));
+        let found = tight.or_else(|| {
+            let id = self
+                .free
+                .best_fit_where(chunks, request.size_anywhere(), in_time)?;
+            Some((id, self.aligned_start(id, request)?))
+        });
+        let (id, start) = found?;
+        Some(self.take(id, start, request))
+    }
+
+    /// Serves an aligned request from any free chunk that can, at the price of looking at all of
+    /// them. For the last look before a request fails.
+    pub fn allocate_exhaustively(
+        &mut self,
+        request: &Request,
+    ) -> Result<Option<Block>, HostMemoryExhausted> {
+        self.chunks.reserve(2)?;
+        self.live.reserve()?;
+        let found = self
+            .free
+            .best_fit_where(&self.chunks, request.size, |id| {
+                request
+                    .usable_at
+                    .is_none_or(|time| self.chunks[id].freed_at() <= time)
+                    && self.aligned_start(id, request).is_some()
+            })
+            .and_then(|id| Some((id, self.aligned_start(id, request)?)));
+        Ok(found.map(|(id, start)| self.take(id, start, request)))
+    }
+
+    /// Where the request would lie in a chunk.
+    fn aligned_start(&self, id: ChunkId, request: &Request) -> Option<u64> {
+        let chunk = &self.chunks[id];
+        let start = round_up(chunk.addr, request.align)?;
+        (start.checked_add(request.size)? <= chunk.end()).then_some(start)
+    }
+
+    /// Hands out `start..start + request.size` of a free chunk. Two chunks are in reserve.
+    #[inline]
+    fn take(&mut self, id: ChunkId, start: u64, request: &Request) -> Block {
+        self.free.remove(&mut self.chunks, id);
+        if start > self.chunks[id].addr {
+            let front = self.split_front(id, start);
+            self.free.insert(&mut self.chunks, front);
+        }
+        let size = self.chunks[id].size;
+        if size > request.size && self.policy.splits(size, request.size) {
+            let rest = self.split_back(id, start + request.size);
+            self.free.insert(&mut self.chunks, rest);
+        }
+        let chunk = &mut self.chunks[id];
+        chunk.set_live(request.requested);
+        let size = chunk.size;
+        self.regions[chunk.region].live += 1;
+        self.live.insert(start, id);
+        let usage = &mut self.usage;
+        usage.live += 1;
+        usage.requested += request.requested;
+        usage.allocated += size;
+        usage.peak_allocated = usage.peak_allocated.max(usage.allocated);
+        Block { addr: start, size }
+    }
+
+    /// Frees the block that begins at `addr`, at time `freed_at` (0 if that does not matter).
+    #[inline]
+    pub fn free(&mut self, addr: u64, freed_at: u64) -> Result<Block, NotLive> {
+        let chunks = &self.chunks;
+        let id = self
+            .live
+            .remove(addr, |id| chunks[id].addr)
+            .ok_or(NotLive)?;
+        let chunk = &mut self.chunks[id];
+        let block = Block {
+            addr,
+            size: chunk.size,
+        };
+        self.usage.live -= 1;
+        self.usage.requested -= chunk.requested();
+        self.usage.allocated -= block.size;
+        chunk.set_free(freed_at);
+        self.regions[chunk.region].live -= 1;
+        self.list_free(id);
+        Ok(block)
+    }
+
+    /// Merges a free chunk that is in no index with its free neighbours, and lists the result.
+    #[inline]
+    pub(super) fn list_free(&mut self, mut id: ChunkId) {
+        let (prev, next) = (self.chunks[id].prev, self.chunks[id].next);
+        if next != NIL && self.chunks[next].state == State::Free {
+            self.free.remove(&mut self.chunks, next);
+            self.absorb_next(id);
+        }
+        if prev != NIL && self.chunks[prev].state == State::Free {
+            self.free.remove(&mut self.chunks, prev);
+            self.absorb_next(prev);
+            id = prev;
+        }
+        self.free.insert(&mut self.chunks, id);
+    }
+
+    /// Joins a chunk with the next one. Free chunks keep the later of their times.
+    #[inline]
+    pub(super) fn absorb_next(&mut self, id: ChunkId) {
+        let next = self.chunks[id].next;
+        let gone = &self.chunks[next];
+        let (size, after, state) = (gone.size, gone.next, gone.state);
+        if state == State::Free {
+            let time = gone.freed_at().max(self.chunks[id].freed_at());
+            self.chunks[id].set_free(time);
+        }
+        let chunk = &mut self.chunks[id];
+        chunk.size += size;
+        chunk.next = after;
+        let region = chunk.region;
+        if after == NIL {
+            self.regions[region].last = id;
+        } else {
+            self.chunks[after].prev = id;
+        }
+        self.chunks.remove(next);
+    }
+
+    /// Cuts `at..` off a chunk that is in no index. Gives back the new chunk, in the same state.
+    #[inline]
+    pub(super) fn split_back(&mut self, id: ChunkId, at: u64) -> ChunkId {
+        let chunk = &self.chunks[id];
+        let (region, next, state, size) = (chunk.region, chunk.next, chunk.state, chunk.end() - at);
+        let time = if state == State::Free {
+            chunk.freed_at()
+        } else {
+            0
+        };
+        let back = self.chunks.insert(at, size, region, state);
+        let chunk = &mut self.chunks[back];
+        if state == State::Free {
+            chunk.set_free(time);
+        }
+        chunk.prev = id;
+        chunk.next = next;
+        let chunk = &mut self.chunks[id];
+        chunk.size -= size;
+        chunk.next = back;
+        if next == NIL {
+            self.regions[region].last = back;
+        } else {
+            self.chunks[next].prev = back;
+        }
+        back
+    }
+
+    /// Cuts `..at` off a chunk that is in no index. Gives back the new chunk, in the same state.
+    pub(super) fn split_front(&mut self, id: ChunkId, at: u64) -> ChunkId {
+        let chunk = &self.chunks[id];
+        let (addr, region, prev, state) = (chunk.addr, chunk.region, chunk.prev, chunk.state);
+        let time = if state == State::Free {
+            chunk.freed_at()
+        } else {
+            0
+        };
+        let front = self.chunks.insert(addr, at - addr, region, state);
+        let chunk = &mut self.chunks[front];
+        if state == State::Free {
+            chunk.set_free(time);
+        }
+        chunk.next = id;
+        chunk.prev = prev;
+        let chunk = &mut self.chunks[id];
+        chunk.size -= at - addr;
+        chunk.addr = at;
+        chunk.prev = front;
+        if prev == NIL {
+            self.regions[region].first = front;
+        } else {
+            self.chunks[prev].next = front;
+        }
+        front
+    }
+
+    /// The live block that begins at `addr`.
+    pub fn block_at(&self, addr: u64) -> Option<Block> {
+        let id = self.live.get(addr, |id| self.chunks[id].addr)?;
+        Some(Block {
+            addr,
+            size: self.chunks[id].size,
+        })
+    }
+
+    /// What lies at `addr`. Linear in the chunks of its region: for messages.
+    pub fn locate(&self, addr: u64) -> Located {
+        let Some(region) = self.regions.containing(addr) else {
+            return Located::Foreign;
+        };
+        let mut id = self.regions[region].first;
+        while self.chunks[id].end() <= addr {
+            id = self.chunks[id].next;
+        }
+        let chunk = &self.chunks[id];
+        let block = Block {
+            addr: chunk.addr,
+            size: chunk.size,
+        };
+        match chunk.state {
+            State::Live if addr == chunk.addr => Located::Start { block },
+            State::Live => Located::Inside { block },
+            _ => Located::Free,
+        }
+    }
+
+    /// Live blocks in the order of addresses, with the bytes that were asked for.
+    pub fn live_blocks(&self) -> impl Iterator<Item = (Block, u64)> + '_ {
+        self.regions.ids().flat_map(move |region| {
+            let mut next = self.regions[region].first;
+            std::iter::from_fn(move || {
+                while next != NIL {
+                    let chunk = &self.chunks[next];
+                    next = chunk.next;
+                    if chunk.state == State::Live {
+                        let block = Block {
+                            addr: chunk.addr,
+                            size: chunk.size,
+                        };
+                        return Some((block, chunk.requested()));
+                    }
+                }
+                None
+            })
+        })
+    }
+
+    /// Adds what the backend granted. `paged`: addresses only, which get memory by
+    /// [`Engine::plan_map`]; otherwise memory, of which all is free.
+    pub fn add_region(
+        &mut self,
+        base: u64,
+        span: u64,
+        paged: bool,
+    ) -> Result<RegionId, AddRegionError> {
+        if span == 0 || base % GRAIN != 0 || span % GRAIN != 0 || base.checked_add(span).is_none() {
+            return Err(AddRegionError::Malformed);
+        }
+        if let Some(other) = self.regions.overlapping(base, span) {
+            let Region { base, span, .. } = self.regions[other];
+            return Err(AddRegionError::Overlaps { base, span });
+        }
+        self.chunks.reserve(1)?;
+        self.regions.reserve()?;
+        let state = if paged { State::Hole } else { State::Free };
+        let id = self.chunks.insert(base, span, 0, state);
+        let region = self.regions.insert(Region {
+            base,
+            span,
+            first: id,
+            last: id,
+            live: 0,
+            busy: 0,
+            paged,
+        });
+        let chunk = &mut self.chunks[id];
+        chunk.region = region;
+        if paged {
+            self.holes.insert(&mut self.chunks, id);
+        } else {
+            chunk.set_free(0);
+            self.free.insert(&mut self.chunks, id);
+            self.add_reserved(span);
+        }
+        Ok(region)
+    }
+
+    /// Regions without live blocks, in the order of addresses, with the memory in each.
+    pub fn idle_regions(&self) -> Vec<(RegionId, u64)> {
+        self.regions
+            .ids()
+            .filter(|&id| self.regions[id].is_idle())
+            .map(|id| (id, self.mapped_bytes(id)))
+            .collect()
+    }
+
+    /// Whether a region gets and loses memory by pages.
+    pub fn is_paged(&self, id: RegionId) -> bool {
+        self.regions[id].paged
+    }
+
+    /// The rules that it follows.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Memory in a region of which nothing is being mapped.
+    fn mapped_bytes(&self, region: RegionId) -> u64 {
+        let mut bytes = 0;
+        let mut id = self.regions[region].first;
+        while id != NIL {
+            let chunk = &self.chunks[id];
+            if !matches!(chunk.state, State::Hole | State::Mapping) {
+                bytes += chunk.size;
+            }
+            id = chunk.next;
+        }
+        bytes
+    }
+
+    /// Marks an idle region for being given back: nothing in it is used until
+    /// [`Engine::region_released`] or [`Engine::region_kept`]. Gives back its base, its span and the
+    /// memory in it, which counts as reserved until then.
+    pub fn begin_release(&mut self, id: RegionId) -> (u64, u64, u64) {
+        debug_assert!(self.regions[id].is_idle());
+        let mut bytes = 0;
+        let mut at = self.regions[id].first;
+        while at != NIL {
+            match self.chunks[at].state {
+                State::Free => {
+                    bytes += self.chunks[at].size;
+                    self.free.remove(&mut self.chunks, at);
+                    self.chunks[at].state = State::Unmapping;
+                }
+                _ => {
+                    self.holes.remove(&mut self.chunks, at);
+                    self.chunks[at].state = State::Mapping;
+                }
+            }
+            self.regions[id].busy += 1;
+            at = self.chunks[at].next;
+        }
+        let region = &self.regions[id];
+        (region.base, region.span, bytes)
+    }
+
+    /// The backend took a region back.
+    pub fn region_released(&mut self, id: RegionId) {
+        let mut at = self.regions.remove(id).first;
+        while at != NIL {
+            let chunk = &self.chunks[at];
+            if chunk.state == State::Unmapping {
+                self.usage.reserved -= chunk.size;
+            }
+            let next = chunk.next;
+            self.chunks.remove(at);
+            at = next;
+        }
+    }
+
+    /// The backend did not take a region back: it is as it was.
+    pub fn region_kept(&mut self, id: RegionId) {
+        let mut at = self.regions[id].first;
+        while at != NIL {
+            self.regions[id].busy -= 1;
+            if self.chunks[at].state == State::Unmapping {
+                self.chunks[at].set_free(0);
+                self.free.insert(&mut self.chunks, at);
+            } else {
+                self.chunks[at].state = State::Hole;
+                self.holes.insert(&mut self.chunks, at);
+            }
+            at = self.chunks[at].next;
+        }
+    }
+
+    pub(super) fn add_reserved(&mut self, bytes: u64) {
+        self.usage.reserved += bytes;
+        self.usage.peak_reserved = self.usage.peak_reserved.max(self.usage.reserved);
+    }
+
+    /// Takes every region out, live blocks or not, in the order of addresses, with the memory in
+    /// each. The engine is as new afterwards, but for its peaks.
+    pub fn drain(&mut self) -> Vec<(Region, u64)> {
+        let ids: Vec<_> = self.regions.ids().collect();
+        let drained = ids
+            .into_iter()
+            .map(|id| {
+                let bytes = self.mapped_bytes(id);
+                (self.regions.remove(id), bytes)
+            })
+            .collect();
+        let usage = Usage {
+            peak_allocated: self.usage.peak_allocated,
+            peak_reserved: self.usage.peak_reserved,
+            ..Usage::default()
+        };
+        *self = Self::new(self.policy);
+        self.usage = usage;
+        drained
+    }
+}

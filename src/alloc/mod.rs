@@ -1,0 +1,27 @@
+#![forbid(unsafe_code)]
+//! The engine: which bytes of which region are in use.
+//!
+//! It works on numbers only. Addresses are never dereferenced, no backend is called and nothing is
+//! locked: [`crate::pool`] does that around it. The same engine thus serves device memory, host
+//! memory and simulated addresses.
+//!
+//! - [`chunk`]: the pieces of regions and the table that holds them;
+//! - [`bins`]: free chunks by (size, address), for the best fit;
+//! - [`address_map`]: from a live block's address to its chunk;
+//! - [`region`]: what the backend granted;
+//! - [`policy`]: how much to ask a backend for, when to split;
+//! - [`engine`]: allocating, freeing, adding and removing regions;
+//! - [`paging`]: ranges of addresses that get and lose memory by pages;
+//! - [`check`]: the invariants, all of them.
+
+pub mod address_map;
+pub mod bins;
+pub mod check;
+pub mod chunk;
+pub mod engine;
+pub mod paging;
+pub mod policy;
+pub mod region;
+
+pub use engine::{AddRegionError, Block, Engine, Located, NotLive, Request, Usage};
+pub use policy::{Growth, Policy};

@@ -1,0 +1,126 @@
+#![forbid(unsafe_code)]
+//! Regions: what the backend granted. Blocks of two regions never merge.
+
+use super::chunk::{ChunkId, HostMemoryExhausted};
+use std::collections::BTreeMap;
+
+/// Names a region in its [`Regions`] table.
+pub type RegionId = u32;
+
+/// One grant of the backend.
+#[derive(Clone, Debug)]
+pub struct Region {
+    /// First address.
+    pub base: u64,
+    /// Length in bytes, memory or not.
+    pub span: u64,
+    /// Its first chunk.
+    pub first: ChunkId,
+    /// Its last chunk.
+    pub last: ChunkId,
+    /// Live chunks in it.
+    pub live: u32,
+    /// Chunks in it that a backend call is mapping or unmapping.
+    pub busy: u32,
+    /// Whether it gets and loses memory by pages.
+    pub paged: bool,
+}
+
+impl Region {
+    /// One past its last address.
+    pub fn end(&self) -> u64 {
+        self.base + self.span
+    }
+
+    /// Whether it can be given back now.
+    pub fn is_idle(&self) -> bool {
+        self.live == 0 && self.busy == 0
+    }
+}
+
+/// All regions of an engine.
+#[derive(Debug, Default)]
+pub struct Regions {
+    slots: Vec<Option<Region>>,
+    vacant: Vec<RegionId>,
+    by_base: BTreeMap<u64, RegionId>,
+}
+
+impl Regions {
+    /// Makes sure that the table has a slot for one more.
+    pub fn reserve(&mut self) -> Result<(), HostMemoryExhausted> {
+        self.slots.try_reserve(1).map_err(|_| HostMemoryExhausted)?;
+        // So that giving a region back needs no memory.
+        self.vacant
+            .try_reserve(self.slots.len() + 1 - self.vacant.len())
+            .map_err(|_| HostMemoryExhausted)
+    }
+
+    /// Adds a region that overlaps no other.
+    pub fn insert(&mut self, region: Region) -> RegionId {
+        let base = region.base;
+        let id = self.vacant.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            (self.slots.len() - 1) as RegionId
+        });
+        self.slots[id as usize] = Some(region);
+        self.by_base.insert(base, id);
+        id
+    }
+
+    /// Takes a region out.
+    pub fn remove(&mut self, id: RegionId) -> Region {
+        let region = self.slots[id as usize]
+            .take()
+            .expect("the region is in the table");
+        self.by_base.remove(&region.base);
+        self.vacant.push(id);
+        region
+    }
+
+    /// Regions in the table.
+    pub fn len(&self) -> usize {
+        self.by_base.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_base.is_empty()
+    }
+
+    /// The region with `addr` in it.
+    pub fn containing(&self, addr: u64) -> Option<RegionId> {
+        let (_, &id) = self.by_base.range(..=addr).next_back()?;
+        (addr < self[id].end()).then_some(id)
+    }
+
+    /// A region that shares an address with `base..base + span`.
+    pub fn overlapping(&self, base: u64, span: u64) -> Option<RegionId> {
+        let (_, &id) = self.by_base.range(..base + span).next_back()?;
+        (base < self[id].end()).then_some(id)
+    }
+
+    /// Ids in the order of addresses.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = RegionId> + '_ {
+        self.by_base.values().copied()
+    }
+}
+
+impl std::ops::Index<RegionId> for Regions {
+    type Output = Region;
+    #[inline]
+    fn index(&self, id: RegionId) -> &Region {
+        self.slots[id as usize]
+            .as_ref()
+            .expect("the region is in the table")
+    }
+}
+
+impl std::ops::IndexMut<RegionId> for Regions {
+    #[inline]
+    fn index_mut(&mut self, id: RegionId) -> &mut Region {
+        self.slots[id as usize]
+            .as_mut()
+            .expect("the region is in the table")
+    }
+}
