@@ -1,0 +1,324 @@
+#![forbid(unsafe_code)]
+//! A device without memory: addresses that must not be touched, a capacity, and failures on
+//! demand. For tests, for replaying traces, and to ask what a program would need.
+
+use super::{Backend, BackendError, BackendResult, Memory, Pages, SEGMENT_ALIGN};
+use crate::error::Status;
+use crate::size::{GRAIN, round_up};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+/// Below any address that it gives.
+const FIRST_ADDRESS: u64 = 1 << 32;
+
+/// A simulated device. Addresses are never given twice.
+#[derive(Debug)]
+pub struct SimulatedBackend {
+    capacity: u64,
+    paged: bool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    next_address: u64,
+    used: u64,
+    /// Segments and ranges: address to length.
+    grants: BTreeMap<u64, u64>,
+    /// Memory in ranges: address to length, adjacent ones joined.
+    mapped: BTreeMap<u64, u64>,
+    calls: u64,
+    /// The call that fails, counted as `calls`, and how.
+    failure: Option<(u64, BackendError)>,
+    /// What was asked of it that no pool may ask.
+    violations: Vec<String>,
+}
+
+impl SimulatedBackend {
+    /// A device of `capacity` bytes with pages, as the host backend has them.
+    pub fn new(capacity: u64) -> Self {
+        Self {
+            capacity,
+            paged: true,
+            state: Mutex::new(State {
+                next_address: FIRST_ADDRESS,
+                used: 0,
+                grants: BTreeMap::new(),
+                mapped: BTreeMap::new(),
+                calls: 0,
+                failure: None,
+                violations: Vec::new(),
+            }),
+        }
+    }
+
+    /// A device of `capacity` bytes that gives whole segments only.
+    pub fn without_pages(capacity: u64) -> Self {
+        Self {
+            paged: false,
+            ..Self::new(capacity)
+        }
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// Makes the `n`-th call from now on (1: the next one) fail once, changing nothing.
+    pub fn fail_call(&self, n: u64, error: BackendError) {
+        let mut state = self.state();
+        state.failure = Some((state.calls + n, error));
+    }
+
+    /// Calls so far, failed ones too.
+    pub fn calls(&self) -> u64 {
+        self.state().calls
+    }
+
+    /// Bytes of memory that it has given and not taken back.
+    pub fn used(&self) -> u64 {
+        self.state().used
+    }
+
+    /// Segments and ranges that it has given and not taken back.
+    pub fn grants(&self) -> usize {
+        self.state().grants.len()
+    }
+
+    /// What was asked of it that no pool may ask, in words.
+    pub fn violations(&self) -> Vec<String> {
+        self.state().violations.clone()
+    }
+}
+
+impl State {
+    fn begin_call(&mut self) -> BackendResult<()> {
+        self.calls += 1;
+        match self.failure.take_if(|(call, _)| *call == self.calls) {
+            Some((_, error)) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    fn violation<T>(&mut self, what: String) -> BackendResult<T> {
+        self.violations.push(what.clone());
+        Err(BackendError::failed(Status::Driver, what))
+    }
+
+    fn take(&mut self, bytes: u64, capacity: u64) -> BackendResult<()> {
+        match self.used.checked_add(bytes) {
+            Some(used) if used <= capacity => {
+                self.used = used;
+                Ok(())
+            }
+            _ => Err(BackendError::OutOfMemory),
+        }
+    }
+
+    /// Addresses with a gap behind them, so that no two grants touch.
+    fn grant(&mut self, bytes: u64) -> BackendResult<u64> {
+        let addr = self.next_address;
+        self.next_address = addr
+            .checked_add(bytes)
+            .and_then(|end| round_up(end, SEGMENT_ALIGN)?.checked_add(SEGMENT_ALIGN))
+            .ok_or(BackendError::OutOfMemory)?;
+        self.grants.insert(addr, bytes);
+        Ok(addr)
+    }
+
+    /// Bytes of `addr..addr + bytes` that have memory.
+    fn mapped_in(&self, addr: u64, bytes: u64) -> u64 {
+        let end = addr + bytes;
+        self.mapped
+            .range(..end)
+            .rev()
+            .map(|(&from, &len)| (from.max(addr), (from + len).min(end)))
+            .take_while(|(from, to)| from < to)
+            .map(|(from, to)| to - from)
+            .sum()
+    }
+
+    fn in_grant(&self, addr: u64, bytes: u64) -> bool {
+        self.grants
+            .range(..=addr)
+            .next_back()
+            .is_some_and(|(&base, &len)| addr + bytes <= base + len)
+    }
+
+    /// Takes the memory from `addr..addr + bytes`, wherever there is some.
+    fn clear_mapped(&mut self, addr: u64, bytes: u64) {
+        let end = addr + bytes;
+        while let Some((&from, &len)) = self.mapped.range(..end).next_back() {
+            if from + len <= addr {
+                break;
+            }
+            self.mapped.remove(&from);
+            if from < addr {
+                self.mapped.insert(from, addr - from);
+            }
+            if from + len > end {
+                self.mapped.insert(end, from + len - end);
+            }
+            if from <= addr {
+                break;
+            }
+        }
+    }
+}
+
+impl Backend for SimulatedBackend {
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+
+    fn is_host_accessible(&self) -> bool {
+        false
+    }
+
+    fn memory(&self) -> BackendResult<Option<Memory>> {
+        let used = self.state().used;
+        Ok(Some(Memory {
+            free: self.capacity.saturating_sub(used),
+            total: self.capacity,
+        }))
+    }
+
+    fn known_free(&self) -> Option<u64> {
+        Some(self.capacity.saturating_sub(self.state().used))
+    }
+
+    fn segment_align(&self) -> u64 {
+        SEGMENT_ALIGN
+    }
+
+    fn allocate(&self, bytes: u64) -> BackendResult<u64> {
+        let mut state = self.state();
+        state.begin_call()?;
+        state.take(bytes, self.capacity)?;
+        let granted = state.grant(bytes);
+        if granted.is_err() {
+            state.used -= bytes;
+        }
+        granted
+    }
+
+    fn release(&self, addr: u64, bytes: u64) -> BackendResult<()> {
+        let mut state = self.state();
+        state.begin_call()?;
+        if state.grants.get(&addr) != Some(&bytes) {
+            return state.violation(format!(
+                "release of {bytes} bytes at {addr:#x}: no such segment"
+            ));
+        }
+        state.grants.remove(&addr);
+        state.used -= bytes;
+        Ok(())
+    }
+
+    fn pages(&self) -> Option<Pages> {
+        self.paged.then_some(Pages {
+            map: GRAIN,
+            unmap: SEGMENT_ALIGN,
+            finest: SEGMENT_ALIGN,
+        })
+    }
+
+    fn reserve(&self, least: u64) -> BackendResult<(u64, u64)> {
+        let mut state = self.state();
+        state.begin_call()?;
+        // Plenty of addresses, but few enough for many ranges.
+        let span = self
+            .capacity
+            .saturating_mul(4)
+            .clamp(SEGMENT_ALIGN, 1 << 46)
+            .max(least);
+        let span = round_up(span, SEGMENT_ALIGN).ok_or(BackendError::OutOfMemory)?;
+        Ok((state.grant(span)?, span))
+    }
+
+    fn unreserve(&self, addr: u64, span: u64, mapped: u64) -> BackendResult<()> {
+        let mut state = self.state();
+        state.begin_call()?;
+        if state.grants.get(&addr) != Some(&span) || state.mapped_in(addr, span) != mapped {
+            return state.violation(format!(
+                "unreserve of {span} bytes at {addr:#x} with {mapped} mapped: no such range"
+            ));
+        }
+        state.clear_mapped(addr, span);
+        state.grants.remove(&addr);
+        state.used -= mapped;
+        Ok(())
+    }
+
+    fn map(&self, addr: u64, bytes: u64) -> BackendResult<()> {
+        let mut state = self.state();
+        state.begin_call()?;
+        if !state.in_grant(addr, bytes) || state.mapped_in(addr, bytes) != 0 {
+            return state.violation(format!(
+                "map of {bytes} bytes at {addr:#x}: not free addresses"
+            ));
+        }
+        state.take(bytes, self.capacity)?;
+        let before = state
+            .mapped
+            .range(..addr)
+            .next_back()
+            .map(|(&from, &len)| (from, len));
+        match before {
+            Some((from, len)) if from + len == addr => {
+                state.mapped.insert(from, len + bytes);
+            }
+            _ => {
+                state.mapped.insert(addr, bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn unmap(&self, addr: u64, bytes: u64) -> BackendResult<()> {
+        let mut state = self.state();
+        state.begin_call()?;
+        if state.mapped_in(addr, bytes) != bytes {
+            return state.violation(format!(
+                "unmap of {bytes} bytes at {addr:#x}: not all mapped"
+            ));
+        }
+        state.clear_mapped(addr, bytes);
+        state.used -= bytes;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_counted_and_misuse_is_seen() {
+        let device = SimulatedBackend::new(8 << 20);
+        let (addr, span) = device.reserve(1 << 20).unwrap();
+        device.map(addr, 2 << 20).unwrap();
+        device.map(addr + (2 << 20), 4 << 20).unwrap();
+        device.unmap(addr + (1 << 20), 2 << 20).unwrap();
+        assert_eq!(device.used(), 4 << 20);
+        assert_eq!(device.violations(), [""; 0]);
+        assert!(device.map(addr, 256).is_err());
+        assert!(device.unmap(addr + (1 << 20), 256).is_err());
+        assert!(device.unreserve(addr, span, 0).is_err());
+        assert_eq!(device.violations().len(), 3);
+        device.unreserve(addr, span, 4 << 20).unwrap();
+        assert_eq!((device.used(), device.grants()), (0, 0));
+    }
+
+    #[test]
+    fn the_chosen_call_fails_once() {
+        let device = SimulatedBackend::without_pages(1 << 20);
+        device.fail_call(2, BackendError::OutOfMemory);
+        let first = device.allocate(256).unwrap();
+        assert_eq!(device.allocate(256), Err(BackendError::OutOfMemory));
+        assert!(device.allocate(256).unwrap() > first);
+        assert_eq!((device.calls(), device.used()), (3, 512));
+    }
+}

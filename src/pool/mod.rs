@@ -1,0 +1,463 @@
+#![forbid(unsafe_code)]
+//! One pool: the lock, the order of an allocation, statistics, checks.
+//!
+//! The engine does the book-keeping under the pool's one mutex. Calls to the backend are made with
+//! the mutex released ([`growth`]): the engine marks what they are about first, and is told the
+//! outcome afterwards. What an allocation does, in order, is [`Pool::allocate`] and then
+//! [`growth`]'s `serve`.
+//!
+//! - [`config`]: how a pool is made;
+//! - [`growth`]: asking the backend for more, giving back, the order of both;
+//! - [`oom`]: out-of-memory handlers and the message;
+//! - [`recorder`]: the trace that `LUMA_TRACE` asks for;
+//! - [`registry`]: all pools of the process, handles and default pools.
+
+pub mod config;
+mod growth;
+pub mod oom;
+pub mod recorder;
+pub mod registry;
+
+pub use config::{BackendKind, PoolConfig, Preset};
+
+use crate::alloc::chunk::HostMemoryExhausted;
+use crate::alloc::policy::Segmenter;
+use crate::alloc::{Engine, Located, Policy, Request};
+use crate::backend::{Backend, Memory, Pages};
+use crate::error::{Error, Result, Status};
+use crate::stats::Stats;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+/// What freed blocks are filled with in debug mode.
+const POISON: u8 = 0xDF;
+
+/// A pool of memory from one backend. All of its functions may be called from any thread.
+#[derive(Debug)]
+pub struct Pool {
+    state: Mutex<Option<Open>>,
+    /// Signalled when a backend call has ended.
+    call_ended: Condvar,
+}
+
+/// What a pool is while it is open.
+#[derive(Debug)]
+pub(crate) struct Open {
+    engine: Engine,
+    segmenter: Segmenter,
+    backend: Arc<dyn Backend>,
+    /// The backend's pages, if the policy uses them.
+    pages: Option<Pages>,
+    /// The most bytes that may be reserved; `u64::MAX`: no limit.
+    limit: u64,
+    /// While the limit is being lowered, the new one: nothing grows beyond it.
+    ceiling: u64,
+    /// Bytes that backend calls in progress may bring.
+    pledged: u64,
+    /// Backend calls in progress.
+    in_flight: u32,
+    /// How many backend calls have ended, to notice that one has.
+    calls_ended: u64,
+    calls: Calls,
+    /// Check everything after each call.
+    debug: bool,
+    /// Record each call.
+    record: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Calls {
+    allocations: u64,
+    frees: u64,
+    retries: u64,
+    out_of_memory: u64,
+    backend_allocations: u64,
+    backend_releases: u64,
+}
+
+/// The lock on an open pool.
+pub(crate) struct Guard<'a>(MutexGuard<'a, Option<Open>>);
+
+impl std::ops::Deref for Guard<'_> {
+    type Target = Open;
+    #[inline]
+    fn deref(&self) -> &Open {
+        self.0.as_ref().expect("a guard is made of an open pool")
+    }
+}
+
+impl std::ops::DerefMut for Guard<'_> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Open {
+        self.0.as_mut().expect("a guard is made of an open pool")
+    }
+}
+
+impl Open {
+    fn new(backend: Arc<dyn Backend>, config: &PoolConfig) -> Result<Self> {
+        let mut policy = config.policy()?;
+        let memory = backend.memory().map_err(|error| {
+            Error::new(
+                Status::Driver,
+                format!(
+                    "the {} backend cannot say what memory it has: {error}",
+                    backend.name()
+                ),
+            )
+        })?;
+        let limit = config.limit(memory)?;
+        if policy.growth == crate::alloc::Growth::Fixed && limit == u64::MAX && memory.is_none() {
+            return Err(Error::new(
+                Status::InvalidValue,
+                format!(
+                    "fixed growth takes one segment of the whole limit, and the {} backend does not say how much it has: set memory_limit",
+                    backend.name()
+                ),
+            ));
+        }
+        let pages = backend
+            .pages()
+            .filter(|_| policy.growth == crate::alloc::Growth::Paged);
+        if pages.is_none() && policy.growth == crate::alloc::Growth::Paged {
+            policy.growth = crate::alloc::Growth::Proportional;
+        }
+        Ok(Self {
+            engine: Engine::new(policy),
+            segmenter: Segmenter::new(policy),
+            backend,
+            pages,
+            limit,
+            ceiling: u64::MAX,
+            pledged: 0,
+            in_flight: 0,
+            calls_ended: 0,
+            calls: Calls::default(),
+            debug: crate::config::environment().debug,
+            record: recorder::is_on(),
+        })
+    }
+
+    fn policy(&self) -> &Policy {
+        self.engine.policy()
+    }
+
+    /// What may still be asked of the backend: by the limit, and by what the backend is known to
+    /// have.
+    fn available(&self) -> u64 {
+        let held = self.engine.usage().reserved.saturating_add(self.pledged);
+        self.limit
+            .min(self.ceiling)
+            .saturating_sub(held)
+            .min(self.backend.known_free().unwrap_or(u64::MAX))
+    }
+
+    /// The checks of debug mode.
+    fn check_in_debug(&self) -> Result<()> {
+        if self.debug { self.check() } else { Ok(()) }
+    }
+
+    fn check(&self) -> Result<()> {
+        let usage = self.engine.usage();
+        let checked = self.engine.check().and_then(|()| {
+            if usage.reserved > self.limit {
+                return Err(format!(
+                    "{} bytes are reserved and the limit is {}",
+                    usage.reserved, self.limit
+                ));
+            }
+            Ok(())
+        });
+        checked.map_err(|rule| Error::new(Status::Corrupted, format!("broken invariant: {rule}")))
+    }
+}
+
+impl Pool {
+    /// A pool that is not open: every call fails.
+    pub(crate) const fn closed() -> Self {
+        Self {
+            state: Mutex::new(None),
+            call_ended: Condvar::new(),
+        }
+    }
+
+    /// A pool as `config` says.
+    pub fn new(config: &PoolConfig) -> Result<Self> {
+        let pool = Self::closed();
+        pool.open(config)?;
+        Ok(pool)
+    }
+
+    /// A pool over a backend of one's own; `config` says the rest.
+    pub fn with_backend(backend: Arc<dyn Backend>, config: &PoolConfig) -> Result<Self> {
+        let pool = Self::closed();
+        *pool.state.lock().map_err(|_| poisoned())? = Some(Open::new(backend, config)?);
+        Ok(pool)
+    }
+
+    pub(crate) fn open(&self, config: &PoolConfig) -> Result<()> {
+        let open = Open::new(config.backend()?, config)?;
+        // A pool whose state was half changed by a panic begins anew.
+        self.state.clear_poison();
+        *self.state.lock().map_err(|_| poisoned())? = Some(open);
+        Ok(())
+    }
+
+    #[inline]
+    fn lock(&self) -> Result<Guard<'_>> {
+        match self.state.lock() {
+            Ok(state) if state.is_some() => Ok(Guard(state)),
+            Ok(_) => Err(destroyed()),
+            Err(_) => Err(poisoned()),
+        }
+    }
+
+    /// Allocates `bytes` bytes at a multiple of `align` (0 or a power of two, raised to 256).
+    /// Gives the address; `None` for no bytes.
+    ///
+    /// # Errors
+    /// `InvalidValue`: `align` is not a power of two. `OutOfMemory`: neither pool nor backend have
+    /// the memory, or the limit is reached. Whatever the backend fails with.
+    #[inline]
+    pub fn allocate(&self, bytes: u64, align: u64) -> Result<Option<u64>> {
+        if align & align.wrapping_sub(1) != 0 && align != 0 {
+            return Err(Error::new(
+                Status::InvalidValue,
+                format!("an alignment is 0 or a power of two, not {align}"),
+            ));
+        }
+        if bytes == 0 {
+            return Ok(None);
+        }
+        let Some(request) = Request::new(bytes, align) else {
+            return self.refuse_oversized(bytes, align);
+        };
+        let mut guard = self.lock()?;
+        guard.calls.allocations += 1;
+        match guard.engine.allocate(&request) {
+            Ok(Some(block)) if !guard.debug && !guard.record => Ok(Some(block.addr)),
+            outcome => self.allocate_slowly(guard, &request, outcome),
+        }
+    }
+
+    #[cold]
+    fn allocate_slowly(
+        &self,
+        guard: Guard<'_>,
+        request: &Request,
+        outcome: Result<Option<crate::alloc::Block>, HostMemoryExhausted>,
+    ) -> Result<Option<u64>> {
+        let (guard, served) = match outcome {
+            Ok(Some(block)) => (guard, Ok(block)),
+            Ok(None) => self.serve(guard, request)?,
+            Err(HostMemoryExhausted) => (guard, Err(Error::host_memory())),
+        };
+        if guard.record {
+            match &served {
+                Ok(block) => recorder::allocated(block.addr, request.requested),
+                Err(_) => recorder::refused(request.requested),
+            }
+        }
+        let checked = guard.check_in_debug();
+        drop(guard);
+        if let Err(error) = &served {
+            crate::log::log(crate::log::Level::Info, || error.message().to_owned());
+        }
+        checked?;
+        served.map(|block| Some(block.addr))
+    }
+
+    #[cold]
+    fn refuse_oversized(&self, bytes: u64, align: u64) -> Result<Option<u64>> {
+        let mut guard = self.lock()?;
+        guard.calls.allocations += 1;
+        guard.calls.out_of_memory += 1;
+        Err(Error::new(
+            Status::OutOfMemory,
+            format!(
+                "out of memory: {bytes} bytes at a multiple of {} are more than any address space holds",
+                align.max(256)
+            ),
+        ))
+    }
+
+    /// Frees the block that begins at `addr`.
+    ///
+    /// # Errors
+    /// `InvalidPointer`: no live block begins there; the message says what does lie there.
+    #[inline]
+    pub fn free(&self, addr: u64) -> Result<()> {
+        let mut guard = self.lock()?;
+        match guard.engine.free(addr, 0) {
+            Ok(block) => {
+                guard.calls.frees += 1;
+                if guard.debug || guard.record {
+                    return Self::freed_under_watch(&guard, block);
+                }
+                Ok(())
+            }
+            Err(_) => Err(guard.describe_bad_free(addr)),
+        }
+    }
+
+    #[cold]
+    fn freed_under_watch(guard: &Guard<'_>, block: crate::alloc::Block) -> Result<()> {
+        if guard.record {
+            recorder::freed(block.addr);
+        }
+        if guard.debug {
+            guard.backend.fill(block.addr, block.size, POISON);
+        }
+        guard.check_in_debug()
+    }
+
+    /// The bytes of the live block that begins at `addr`; `None` if none does.
+    pub fn usable_size(&self, addr: u64) -> Option<u64> {
+        self.lock()
+            .ok()?
+            .engine
+            .block_at(addr)
+            .map(|block| block.size)
+    }
+
+    /// What lies at `addr`.
+    pub fn locate(&self, addr: u64) -> Located {
+        self.lock()
+            .map_or(Located::Foreign, |guard| guard.engine.locate(addr))
+    }
+
+    /// The figures at this moment.
+    pub fn stats(&self) -> Result<Stats> {
+        let guard = self.lock()?;
+        let (usage, calls) = (guard.engine.usage(), guard.calls);
+        Ok(Stats {
+            allocated_bytes: usage.allocated,
+            reserved_bytes: usage.reserved,
+            peak_bytes: usage.peak_allocated,
+            live_blocks: usage.live,
+            free_blocks: guard.engine.free_blocks() as u64,
+            segments: guard.engine.segments() as u64,
+            backend_allocations: calls.backend_allocations,
+            backend_releases: calls.backend_releases,
+            requested_bytes: usage.requested,
+            peak_reserved_bytes: usage.peak_reserved,
+            largest_free_block: guard.engine.largest_free(),
+            memory_limit: if guard.limit == u64::MAX {
+                0
+            } else {
+                guard.limit
+            },
+            alloc_calls: calls.allocations,
+            free_calls: calls.frees,
+            alloc_retries: calls.retries,
+            out_of_memory_count: calls.out_of_memory,
+            pending_bytes: 0,
+        })
+    }
+
+    /// Begins both peaks anew at what is held now.
+    pub fn reset_peak(&self) -> Result<()> {
+        self.lock()?.engine.reset_peak();
+        Ok(())
+    }
+
+    /// Walks everything.
+    ///
+    /// # Errors
+    /// `Corrupted`: the message names the first rule that is broken.
+    pub fn check(&self) -> Result<()> {
+        self.lock()?.check()
+    }
+
+    /// Host bytes that book-keeping takes.
+    pub fn footprint(&self) -> Result<usize> {
+        Ok(self.lock()?.engine.footprint())
+    }
+
+    /// Live blocks in the order of addresses: address, size, bytes asked for.
+    pub fn live_blocks(&self) -> Result<Vec<(u64, u64, u64)>> {
+        let guard = self.lock()?;
+        Ok(guard
+            .engine
+            .live_blocks()
+            .map(|(block, requested)| (block.addr, block.size, requested))
+            .collect())
+    }
+
+    /// Whether the host may read and write the pool's memory.
+    pub fn is_host_accessible(&self) -> Result<bool> {
+        Ok(self.lock()?.backend.is_host_accessible())
+    }
+
+    /// The name of the pool's backend.
+    pub fn backend_name(&self) -> Result<&'static str> {
+        Ok(self.lock()?.backend.name())
+    }
+
+    /// The device's memory: what this pool may still take from it, and all of it. Where the backend
+    /// does not say, the limit counts as all.
+    ///
+    /// # Errors
+    /// `Unsupported`: neither is known.
+    pub fn memory(&self) -> Result<Memory> {
+        let guard = self.lock()?;
+        let backend = guard.backend.clone();
+        let (limit, held) = (guard.limit, guard.engine.usage().reserved);
+        drop(guard);
+        let left = limit.saturating_sub(held);
+        match backend.memory() {
+            Ok(Some(memory)) => Ok(Memory {
+                free: memory.free.min(left),
+                total: memory.total,
+            }),
+            Ok(None) if limit != u64::MAX => Ok(Memory {
+                free: left,
+                total: limit,
+            }),
+            Ok(None) => Err(Error::new(
+                Status::Unsupported,
+                format!(
+                    "the {} backend does not say how much memory it has, and the pool has no limit",
+                    backend.name()
+                ),
+            )),
+            Err(error) => Err(Error::new(Status::Driver, error.to_string())),
+        }
+    }
+}
+
+impl Open {
+    /// Why `addr` cannot be freed.
+    #[cold]
+    fn describe_bad_free(&self, addr: u64) -> Error {
+        let message = match self.engine.locate(addr) {
+            Located::Foreign => format!("{addr:#x} is not from this pool"),
+            Located::Free => format!("{addr:#x} is free already, or was never handed out"),
+            Located::Start { block } | Located::Inside { block } => format!(
+                "{addr:#x} is {} bytes inside the block of {} bytes at {:#x}; only that address frees it",
+                addr - block.addr,
+                block.size,
+                block.addr
+            ),
+        };
+        Error::new(Status::InvalidPointer, message)
+    }
+}
+
+#[cold]
+fn destroyed() -> Error {
+    Error::new(Status::InvalidValue, "the pool was destroyed")
+}
+
+#[cold]
+fn poisoned() -> Error {
+    Error::new(
+        Status::Internal,
+        "an earlier call failed inside luma while it changed this pool, which may be half changed and refuses all calls; please report the first message",
+    )
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // The last owner: no call is in progress, and nobody could hear of a failure.
+        let _ = self.close();
+    }
+}

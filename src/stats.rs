@@ -1,0 +1,42 @@
+#![forbid(unsafe_code)]
+//! What a pool holds and did.
+
+/// The figures of a pool at one moment. Sizes in bytes. The meaning of each field is that of the
+/// field of the same name in `luma_stats_t`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// In blocks handed out, rounded sizes.
+    pub allocated_bytes: u64,
+    /// Obtained from the backend and not given back.
+    pub reserved_bytes: u64,
+    /// Highest `allocated_bytes` since the start or the last reset.
+    pub peak_bytes: u64,
+    /// Blocks handed out.
+    pub live_blocks: u64,
+    /// Free blocks that the pool keeps.
+    pub free_blocks: u64,
+    /// Regions held from the backend.
+    pub segments: u64,
+    /// Successful backend allocations.
+    pub backend_allocations: u64,
+    /// Successful backend releases.
+    pub backend_releases: u64,
+    /// Sum of what callers asked for, live blocks.
+    pub requested_bytes: u64,
+    /// Highest `reserved_bytes` since the start or the last reset.
+    pub peak_reserved_bytes: u64,
+    /// The largest free block that the pool keeps.
+    pub largest_free_block: u64,
+    /// The pool's limit; 0: none.
+    pub memory_limit: u64,
+    /// Requests for memory, served or refused, zero-sized ones left out.
+    pub alloc_calls: u64,
+    /// Blocks given back by callers.
+    pub free_calls: u64,
+    /// Times cached memory was given back and the backend asked again.
+    pub alloc_retries: u64,
+    /// Requests refused for want of memory.
+    pub out_of_memory_count: u64,
+    /// Freed, waiting for another stream.
+    pub pending_bytes: u64,
+}
