@@ -1,0 +1,8 @@
+//! What the tests with outside tools share.
+
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
+pub mod cc;
+pub mod golden;
+pub mod tools;
