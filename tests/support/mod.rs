@@ -5,4 +5,5 @@
 
 pub mod cc;
 pub mod golden;
+pub mod shared;
 pub mod tools;
