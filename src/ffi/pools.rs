@@ -21,7 +21,7 @@ use core::ffi::{c_int, c_void};
 unsafe impl Versioned for luma_pool_config_t {
     const NAME: &'static str = "luma_pool_config_t";
     const INIT: &'static str = "LUMA_POOL_CONFIG_INIT";
-    const FIRST_SIZE: usize = 96;
+    const FIRST_SIZE: usize = 88;
     fn zeroed() -> Self {
         Self {
             struct_size: size_of::<Self>(),
