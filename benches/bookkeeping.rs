@@ -5,7 +5,8 @@
 //! backend. Beside it, in the same run and in turn: the `offset-allocator` crate behind the same
 //! kind of mutex, which keeps no map of addresses and is thus a floor, and mimalloc where its
 //! library is installed (Debian: libmimalloc2.0). Times are medians over rounds; the 99th
-//! percentile is of single calls with the clock's own cost taken off.
+//! percentile is of single calls with the clock's own cost taken off. Ratios are medians of the
+//! rounds' own ratios, so that a busy machine disturbs them less than the times.
 
 use luma::backend::simulated::SimulatedBackend;
 use luma::{Pool, PoolConfig, Preset};
@@ -17,7 +18,7 @@ use std::time::Instant;
 
 /// Enough for every trace.
 const CAPACITY: u64 = 1 << 40;
-const ROUNDS: usize = 7;
+const ROUNDS: usize = 15;
 
 /// One step of a workload. Blocks are named by dense slots.
 #[derive(Clone, Copy)]
@@ -98,7 +99,11 @@ impl Subject for Offset {
     #[inline]
     fn alloc(&mut self, slot: u32, bytes: u64) {
         let grains = bytes.div_ceil(256) as u32;
-        let block = self.allocator.lock().expect("not poisoned").allocate(grains);
+        let block = self
+            .allocator
+            .lock()
+            .expect("not poisoned")
+            .allocate(grains);
         self.blocks[slot as usize] = Some(block.expect("room"));
     }
     #[inline]
@@ -120,7 +125,9 @@ impl Mimalloc {
         // SAFETY: mimalloc's initialiser may run at any time, and the two names have these types in
         // every version. The library is leaked, so the pointers stay valid.
         unsafe {
-            let library = names.iter().find_map(|name| libloading::Library::new(name).ok())?;
+            let library = names
+                .iter()
+                .find_map(|name| libloading::Library::new(name).ok())?;
             let library = Box::leak(Box::new(library));
             Some(Self {
                 malloc: *library.get(b"mi_malloc\0").ok()?,
@@ -146,7 +153,7 @@ impl Subject for Mimalloc {
 
 /// Nanoseconds a step over all steps.
 fn mean(subject: &mut impl Subject, steps: &[Step]) -> f64 {
-    let repeat = (200_000 / steps.len()).max(1);
+    let repeat = (100_000 / steps.len()).max(1);
     let start = Instant::now();
     for _ in 0..repeat {
         for &step in steps {
@@ -183,34 +190,53 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
+/// Medians over the rounds, in nanoseconds; ratios are to the floor, round by round.
 struct Measured {
     mean: f64,
     p99: f64,
+    mean_ratio: f64,
+    p99_ratio: f64,
 }
 
+/// The subject that others are compared with.
+const FLOOR: usize = 2;
+
 /// Times all subjects in turn, round after round, so that the machine's moods meet all alike.
-fn measure(subjects: &mut [(&'static str, Box<dyn FnMut(bool) -> f64 + '_>)]) -> Vec<Measured> {
+fn measure(subjects: &mut [Runner<'_>]) -> Vec<Measured> {
     let mut means = vec![Vec::new(); subjects.len()];
     let mut tails = vec![Vec::new(); subjects.len()];
     for _ in 0..ROUNDS {
-        for (at, (_, run)) in subjects.iter_mut().enumerate() {
+        for (at, run) in subjects.iter_mut().enumerate() {
             // Untimed: the caches forget the subject before.
             run(false);
             means[at].push(run(false));
             tails[at].push(run(true));
         }
     }
-    means
-        .into_iter()
-        .zip(tails)
-        .map(|(means, tails)| Measured {
-            mean: median(means),
-            p99: median(tails),
+    let ratios = |values: &[Vec<f64>], at: usize| {
+        let floor = &values[FLOOR];
+        median(
+            values[at]
+                .iter()
+                .zip(floor)
+                .map(|(own, floor)| own / floor.max(1.0))
+                .collect(),
+        )
+    };
+    (0..subjects.len())
+        .map(|at| Measured {
+            mean: median(means[at].clone()),
+            p99: median(tails[at].clone()),
+            mean_ratio: ratios(&means, at),
+            p99_ratio: ratios(&tails, at),
         })
         .collect()
 }
 
-fn runner<'a, S: Subject + 'a>(mut subject: S, workload: &'a Workload, clock: u64) -> Box<dyn FnMut(bool) -> f64 + 'a> {
+/// Times one subject once: single calls (`true`) or all together.
+type Runner<'a> = Box<dyn FnMut(bool) -> f64 + 'a>;
+
+fn runner<'a, S: Subject + 'a>(mut subject: S, workload: &'a Workload, clock: u64) -> Runner<'a> {
     for &step in &workload.before {
         subject.step(step);
     }
@@ -228,15 +254,14 @@ fn runner<'a, S: Subject + 'a>(mut subject: S, workload: &'a Workload, clock: u6
 }
 
 fn compare(workload: &Workload, clock: u64, with_mimalloc: bool) {
-    let mut subjects: Vec<(&'static str, Box<dyn FnMut(bool) -> f64 + '_>)> = vec![
-        ("luma", runner(Luma::new(Preset::Default, workload.slots), workload, clock)),
-        ("xla", runner(Luma::new(Preset::Xla, workload.slots), workload, clock)),
-        ("offset", runner(Offset::new(workload.slots), workload, clock)),
+    let slots = workload.slots;
+    let mut subjects = vec![
+        runner(Luma::new(Preset::Default, slots), workload, clock),
+        runner(Luma::new(Preset::Xla, slots), workload, clock),
+        runner(Offset::new(slots), workload, clock),
     ];
-    if with_mimalloc {
-        if let Some(mimalloc) = Mimalloc::new(workload.slots) {
-            subjects.push(("mimalloc", runner(mimalloc, workload, clock)));
-        }
+    if let Some(mimalloc) = Mimalloc::new(slots).filter(|_| with_mimalloc) {
+        subjects.push(runner(mimalloc, workload, clock));
     }
     let measured = measure(&mut subjects);
     let mimalloc = measured
@@ -249,10 +274,10 @@ fn compare(workload: &Workload, clock: u64, with_mimalloc: bool) {
         measured[0].mean,
         measured[1].mean,
         measured[2].mean,
-        measured[0].mean / measured[2].mean,
+        measured[0].mean_ratio,
         measured[0].p99,
         measured[2].p99,
-        measured[0].p99 / measured[2].p99.max(1.0),
+        measured[0].p99_ratio,
     );
 }
 
@@ -318,7 +343,10 @@ fn random_blocks(live: usize) -> Workload {
     let mut random = Random(0x9E37_79B9_7F4A_7C15);
     let mut size = || 1 + random.below(64 << 10);
     let before = (0..live as u32)
-        .map(|slot| Step::Alloc { slot, bytes: size() })
+        .map(|slot| Step::Alloc {
+            slot,
+            bytes: size(),
+        })
         .collect();
     let mut random = Random(42);
     let steps = (0..live.max(50_000))
@@ -375,13 +403,28 @@ fn traces() -> Vec<PathBuf> {
 }
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let wanted = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let wanted =
+        |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
     let clock = clock_cost();
-    println!("ns a call, median of {ROUNDS} rounds in turn; the clock's own {clock} ns are taken off the p99");
+    println!(
+        "ns a call, median of {ROUNDS} rounds in turn; the clock's own {clock} ns are taken off the p99"
+    );
     println!(
         "{:<34} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7} {:>8} {:>8} {:>7}",
-        "workload", "calls", "luma", "xla", "offset", "mimalloc", "ratio", "p99", "p99 off.", "ratio"
+        "workload",
+        "calls",
+        "luma",
+        "xla",
+        "offset",
+        "mimalloc",
+        "ratio",
+        "p99",
+        "p99 off.",
+        "ratio"
     );
     for path in traces() {
         if let Some(workload) = from_trace(&path).filter(|workload| wanted(&workload.name)) {

@@ -1,54 +1,76 @@
 #![forbid(unsafe_code)]
 //! The size index: free chunks in the order (size, address), searched for the best fit.
 //!
-//! Sizes fall into bins: one for each multiple of 256 bytes below 4 KiB, then eight for each power
-//! of two. A bitmap says which bins hold anything. Inside a bin each distinct size is one node of a
-//! bitwise digital trie on the size's low bits, as Doug Lea's malloc (2.8) has them; the chunks of
-//! one size form a leftist heap (Crane 1972) ordered by address, whose root is the trie's node.
+//! Sizes fall into bins: one for each multiple of 256 bytes below 64 KiB, then 32 for each power of
+//! two. A bitmap of two levels says which bins hold anything. Inside a bin each distinct size is one node of a
+//! bitwise digital trie on the size's low bits, as Doug Lea's malloc (2.8) has them. The chunks of
+//! one size form a heap whose root is the trie's node: where ties go to the lowest address, a
+//! leftist heap (Crane 1972) by address; where any chunk of the size will do, a list, which is a
+//! heap without right children.
 //!
-//! So the first chunk of a heap is the lowest address of its size, and a search is a walk down one
-//! trie. Every operation is O(log n) in the worst case, none allocates, and no chain is walked.
+//! A search is a walk down one trie. Every operation is O(log n) in the worst case, none allocates,
+//! and no chain is walked.
 
 use super::chunk::{ChunkId, Chunks, Links, NIL};
 use crate::size::GRAIN_BITS;
 
+/// Below this many grains each size has a bin of its own.
+const EXACT: u64 = 1 << 8;
+/// Binary logarithm of the bins for each power of two above.
+const FRACTION_BITS: u32 = 5;
 /// Bins for every size up to 2^64 - 1.
-const BINS: usize = 432;
-const WORDS: usize = BINS.div_ceil(64);
+const BINS: usize = EXACT as usize + ((64 - GRAIN_BITS - 8) << FRACTION_BITS) as usize;
+const WORDS: usize = BINS / 64;
 
 /// The bin of a size, and how many of the low bits of the size (in grains) the bin leaves open.
 #[inline]
 fn bin_of(size: u64) -> (usize, u32) {
     let grains = size >> GRAIN_BITS;
-    if grains < 16 {
+    if grains < EXACT {
         return (grains as usize, 0);
     }
-    let open = 60 - grains.leading_zeros();
-    let eighth = (grains >> open) & 7;
-    (((open as usize) << 3) + eighth as usize + 8, open)
+    let exponent = 63 - grains.leading_zeros();
+    let open = exponent - FRACTION_BITS;
+    let fraction = (grains >> open) as usize & ((1 << FRACTION_BITS) - 1);
+    let octave = (exponent - 8) as usize;
+    (EXACT as usize + (octave << FRACTION_BITS) + fraction, open)
 }
 
-/// Chunks ordered by (size, address).
+/// Which of several chunks of one size is the best fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ties {
+    /// The one with the lowest address.
+    LowestAddress,
+    /// Any; the cheapest to find.
+    Any,
+}
+
+/// Chunks ordered by size, and by address where ties go to the lowest.
 #[derive(Debug)]
 pub struct SizeIndex {
+    ties: Ties,
     bins: Box<[ChunkId; BINS]>,
+    /// A bit for each bin: whether it holds anything.
     occupied: [u64; WORDS],
+    /// A bit for each word of `occupied`: whether it is not zero.
+    occupied_words: u32,
     len: usize,
     bytes: u64,
 }
 
-impl Default for SizeIndex {
-    fn default() -> Self {
+impl SizeIndex {
+    /// An empty index.
+    pub fn new(ties: Ties) -> Self {
         Self {
+            ties,
             bins: Box::new([NIL; BINS]),
             occupied: [0; WORDS],
+            occupied_words: 0,
             len: 0,
             bytes: 0,
         }
     }
-}
 
-impl SizeIndex {
     /// Chunks in the index.
     pub fn len(&self) -> usize {
         self.len
@@ -78,6 +100,7 @@ impl SizeIndex {
         if at == NIL {
             self.bins[bin] = id;
             self.occupied[bin / 64] |= 1 << (bin % 64);
+            self.occupied_words |= 1 << (bin / 64);
             return;
         }
         let grains = size >> GRAIN_BITS;
@@ -97,7 +120,16 @@ impl SizeIndex {
             }
             at = child;
         }
-        if chunks[id].addr < chunks[at].addr {
+        if self.ties == Ties::Any {
+            let after = chunks[at].links.heap_left;
+            chunks[at].links.heap_left = id;
+            let links = &mut chunks[id].links;
+            links.heap_parent = at;
+            links.heap_left = after;
+            if after != NIL {
+                chunks[after].links.heap_parent = id;
+            }
+        } else if chunks[id].addr < chunks[at].addr {
             self.replace_trie_node(chunks, bin, at, id);
             chunks[id].links.heap_left = at;
             chunks[at].links.heap_parent = id;
@@ -126,7 +158,9 @@ impl SizeIndex {
             } else {
                 up.heap_right = rest;
             }
-            restore_ranks(chunks, parent, NIL);
+            if self.ties == Ties::LowestAddress {
+                restore_ranks(chunks, parent);
+            }
             return;
         }
         let (bin, _) = bin_of(size);
@@ -149,6 +183,9 @@ impl SizeIndex {
         if parent == NIL {
             self.bins[bin] = NIL;
             self.occupied[bin / 64] &= !(1 << (bin % 64));
+            if self.occupied[bin / 64] == 0 {
+                self.occupied_words &= !(1 << (bin / 64));
+            }
             return;
         }
         let child = &mut chunks[parent].links.trie_child;
@@ -181,7 +218,7 @@ impl SizeIndex {
         }
     }
 
-    /// The first chunk in the order (size, address) with at least `size` bytes.
+    /// The best fit: of the smallest size that is at least `size`, the chunk that wins the tie.
     #[inline]
     pub fn best_fit(&self, chunks: &Chunks, size: u64) -> Option<ChunkId> {
         let (bin, open) = bin_of(size);
@@ -196,8 +233,7 @@ impl SizeIndex {
         Some(smallest(chunks, self.bins[above]))
     }
 
-    /// The first chunk in the order (size, address) with at least `size` bytes that `usable`
-    /// accepts. Linear in the chunks that it refuses.
+    /// The best fit among the chunks that `usable` accepts. Linear in those that it refuses.
     pub fn best_fit_where(
         &self,
         chunks: &Chunks,
@@ -209,9 +245,14 @@ impl SizeIndex {
             let mut best = NIL;
             let mut stack = vec![root];
             while let Some(id) = stack.pop() {
-                // A heap's children lie above their parent, so a subtree above the best is done.
-                if id == NIL || (best != NIL && chunks[id].addr > chunks[best].addr) {
+                if id == NIL {
                     continue;
+                }
+                if best != NIL {
+                    // A heap's children lie above their parent: nothing below this one is better.
+                    if self.ties == Ties::Any || chunks[id].addr > chunks[best].addr {
+                        continue;
+                    }
                 }
                 if usable(id) {
                     best = id;
@@ -267,31 +308,38 @@ impl SizeIndex {
 
     #[inline]
     fn next_bin(&self, from: usize) -> Option<usize> {
-        let mut word = from / 64;
+        let word = from / 64;
         if word >= WORDS {
             return None;
         }
-        let mut bits = self.occupied[word] & (u64::MAX << (from % 64));
-        loop {
-            if bits != 0 {
-                return Some(word * 64 + bits.trailing_zeros() as usize);
-            }
-            word += 1;
-            if word == WORDS {
-                return None;
-            }
-            bits = self.occupied[word];
+        let bits = self.occupied[word] & (u64::MAX << (from % 64));
+        if bits != 0 {
+            return Some(word * 64 + bits.trailing_zeros() as usize);
         }
+        let words = self.occupied_words & (u32::MAX << word) & !(1 << word);
+        if words == 0 {
+            return None;
+        }
+        let word = words.trailing_zeros() as usize;
+        Some(word * 64 + self.occupied[word].trailing_zeros() as usize)
     }
 
     fn last_bin(&self) -> Option<usize> {
-        let word = (0..WORDS).rev().find(|&word| self.occupied[word] != 0)?;
+        let word = self.occupied_words.checked_ilog2()? as usize;
         Some(word * 64 + 63 - self.occupied[word].leading_zeros() as usize)
     }
 
     /// Walks everything. Gives back the number of chunks and bytes seen, or what is wrong.
     pub fn check(&self, chunks: &Chunks) -> Result<(usize, u64), String> {
         let (mut count, mut bytes) = (0, 0);
+        for word in 0..WORDS {
+            if (self.occupied[word] != 0) != (self.occupied_words >> word & 1 == 1) {
+                return Err(format!(
+                    "bins {}: their bit does not say whether they are empty",
+                    word * 64
+                ));
+            }
+        }
         for bin in 0..BINS {
             let root = self.bins[bin];
             if (root != NIL) != (self.occupied[bin / 64] >> (bin % 64) & 1 == 1) {
@@ -334,7 +382,7 @@ impl SizeIndex {
                 for child in chunk.links.trie_child {
                     tries.push((child, node, depth + 1));
                 }
-                let (heap_count, heap_bytes) = check_heap(chunks, node)?;
+                let (heap_count, heap_bytes) = self.check_heap(chunks, node)?;
                 count += heap_count;
                 bytes += heap_bytes;
             }
@@ -347,41 +395,45 @@ impl SizeIndex {
         }
         Ok((count, bytes))
     }
-}
 
-fn check_heap(chunks: &Chunks, root: ChunkId) -> Result<(usize, u64), String> {
-    let (mut count, mut bytes) = (0, 0);
-    let mut stack = vec![root];
-    while let Some(id) = stack.pop() {
-        let chunk = &chunks[id];
-        count += 1;
-        bytes += chunk.size;
-        let Links {
-            heap_left: left,
-            heap_right: right,
-            ..
-        } = chunk.links;
-        for child in [left, right] {
-            if child == NIL {
-                continue;
+    fn check_heap(&self, chunks: &Chunks, root: ChunkId) -> Result<(usize, u64), String> {
+        let (mut count, mut bytes) = (0, 0);
+        let mut stack = vec![root];
+        while let Some(id) = stack.pop() {
+            let chunk = &chunks[id];
+            count += 1;
+            bytes += chunk.size;
+            let Links {
+                heap_left: left,
+                heap_right: right,
+                ..
+            } = chunk.links;
+            for child in [left, right] {
+                if child == NIL {
+                    continue;
+                }
+                let below = chunks
+                    .get(child)
+                    .ok_or_else(|| format!("chunk {id}: its heap names chunk {child}"))?;
+                if below.links.heap_parent != id || below.size != chunk.size {
+                    return Err(format!("chunk {child}: in the wrong heap"));
+                }
+                if self.ties == Ties::LowestAddress && below.addr <= chunk.addr {
+                    return Err(format!("chunk {child}: below its parent in the heap"));
+                }
+                stack.push(child);
             }
-            let below = chunks
-                .get(child)
-                .ok_or_else(|| format!("chunk {id}: its heap names chunk {child}"))?;
-            if below.links.heap_parent != id || below.size != chunk.size {
-                return Err(format!("chunk {child}: in the wrong heap"));
+            let (l, r) = (rank(chunks, left), rank(chunks, right));
+            let holds = match self.ties {
+                Ties::LowestAddress => l >= r && chunk.rank == r + 1,
+                Ties::Any => right == NIL,
+            };
+            if !holds {
+                return Err(format!("chunk {id}: wrong rank"));
             }
-            if below.addr <= chunk.addr {
-                return Err(format!("chunk {child}: below its parent in the heap"));
-            }
-            stack.push(child);
         }
-        let (l, r) = (rank(chunks, left), rank(chunks, right));
-        if l < r || chunk.rank != r + 1 {
-            return Err(format!("chunk {id}: wrong rank"));
-        }
+        Ok((count, bytes))
     }
-    Ok((count, bytes))
 }
 
 #[inline]
@@ -448,8 +500,8 @@ fn mend_rank(chunks: &mut Chunks, id: ChunkId) -> bool {
 }
 
 /// Mends ranks from `id` upward for as long as they change.
-fn restore_ranks(chunks: &mut Chunks, mut id: ChunkId, stop: ChunkId) {
-    while id != stop && mend_rank(chunks, id) {
+fn restore_ranks(chunks: &mut Chunks, mut id: ChunkId) {
+    while id != NIL && mend_rank(chunks, id) {
         id = chunks[id].links.heap_parent;
     }
 }
@@ -524,7 +576,7 @@ mod tests {
         for grains in 1..100_000u64 {
             let (bin, open) = bin_of(grains * GRAIN);
             assert!(bin == last || bin == last + 1, "{grains} falls into {bin}");
-            assert!(grains < 16 || grains >> open < 16 && grains >> open >= 8);
+            assert!(grains < EXACT || (32..64).contains(&(grains >> open)));
             last = bin;
         }
         assert_eq!(bin_of(u64::MAX / GRAIN * GRAIN).0, BINS - 1);
@@ -538,9 +590,10 @@ mod tests {
         fn finds_what_an_ordered_set_finds(
             steps in prop::collection::vec((0u8..4, 1u64..5000, any::<prop::sample::Index>()), 1..200),
             coarse in 0u32..8,
+            by_address: bool,
         ) {
             let mut chunks = Chunks::default();
-            let mut index = SizeIndex::default();
+            let mut index = SizeIndex::new(if by_address { Ties::LowestAddress } else { Ties::Any });
             let mut model = BTreeSet::new();
             let mut next_addr = 0;
             for (kind, grains, pick) in steps {
@@ -561,10 +614,19 @@ mod tests {
                     chunks.remove(key.2);
                 }
                 prop_assert_eq!(index.check(&chunks).map(|_| ()), Ok(()));
-                let best = model.range((size, 0, 0)..).next().map(|key| key.2);
-                prop_assert_eq!(index.best_fit(&chunks, size), best);
-                let even = model.range((size, 0, 0)..).find(|key| key.1 / GRAIN % 2 == 0).map(|key| key.2);
-                prop_assert_eq!(index.best_fit_where(&chunks, size, |id| chunks[id].addr / GRAIN % 2 == 0), even);
+                let even = |id: ChunkId| chunks[id].addr / GRAIN % 2 == 0;
+                let found = [index.best_fit(&chunks, size), index.best_fit_where(&chunks, size, even)];
+                let best = [
+                    model.range((size, 0, 0)..).next().map(|key| key.2),
+                    model.range((size, 0, 0)..).map(|key| key.2).find(|&id| even(id)),
+                ];
+                if by_address {
+                    prop_assert_eq!(found, best);
+                } else {
+                    let sizes = |ids: [Option<ChunkId>; 2]| ids.map(|id| id.map(|id| chunks[id].size));
+                    prop_assert_eq!(sizes(found), sizes(best));
+                    prop_assert!(found[1].is_none_or(even));
+                }
                 prop_assert_eq!(index.largest(&chunks), model.last().map_or(0, |key| key.0));
                 let mut at_least = index.ids_at_least(&chunks, size);
                 at_least.sort_unstable();

@@ -6,7 +6,7 @@
 //! merged at once with both neighbours.
 
 use super::address_map::AddressMap;
-use super::bins::SizeIndex;
+use super::bins::{SizeIndex, Ties};
 use super::chunk::{ChunkId, Chunks, HostMemoryExhausted, NIL, State};
 use super::policy::Policy;
 use super::region::{Region, RegionId, Regions};
@@ -141,8 +141,8 @@ impl Engine {
         Self {
             policy,
             chunks: Chunks::default(),
-            free: SizeIndex::default(),
-            holes: SizeIndex::default(),
+            free: SizeIndex::new(policy.ties),
+            holes: SizeIndex::new(Ties::LowestAddress),
             live: AddressMap::default(),
             regions: Regions::default(),
             usage: Usage::default(),
@@ -190,7 +190,7 @@ impl Engine {
     #[inline]
     pub fn allocate(&mut self, request: &Request) -> Result<Option<Block>, HostMemoryExhausted> {
         self.chunks.reserve(2)?;
-        self.live.reserve()?;
+        self.live.reserve(|id| self.chunks[id].addr)?;
         if request.align == GRAIN && request.usable_at.is_none() {
             let Some(id) = self.free.best_fit(&self.chunks, request.size) else {
                 return Ok(None);
@@ -232,7 +232,7 @@ impl Engine {
         request: &Request,
     ) -> Result<Option<Block>, HostMemoryExhausted> {
         self.chunks.reserve(2)?;
-        self.live.reserve()?;
+        self.live.reserve(|id| self.chunks[id].addr)?;
         let found = self
             .free
             .best_fit_where(&self.chunks, request.size, |id| {

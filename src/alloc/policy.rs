@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
 //! How much to ask a backend for, and when a block is split.
 
+use super::bins::Ties;
 use crate::size::{GRAIN, round_down, round_up};
 
 const MIB: u64 = 1 << 20;
@@ -36,6 +37,8 @@ pub struct Policy {
     pub min_split: u64,
     /// Whether a chunk of at least twice the request is split whatever the rest.
     pub split_when_double: bool,
+    /// Which of several chunks of the best size is used.
+    pub ties: Ties,
     /// Whether wholly free segments are given back when the backend refuses.
     pub release_on_failure: bool,
 }
@@ -47,6 +50,7 @@ impl Policy {
         min_segment: STEP,
         min_split: GRAIN,
         split_when_double: false,
+        ties: Ties::Any,
         release_on_failure: true,
     };
 
@@ -56,6 +60,7 @@ impl Policy {
         min_segment: 2 * MIB,
         min_split: 128 * MIB,
         split_when_double: true,
+        ties: Ties::LowestAddress,
         release_on_failure: false,
     };
 
@@ -65,6 +70,7 @@ impl Policy {
         min_segment: MIB,
         min_split: GRAIN,
         split_when_double: false,
+        ties: Ties::Any,
         release_on_failure: true,
     };
 

@@ -119,6 +119,7 @@ impl PoolConfig {
             min_segment: self.min_segment.unwrap_or(preset.min_segment),
             min_split: self.min_split.unwrap_or(preset.min_split),
             split_when_double: self.split_when_double.unwrap_or(preset.split_when_double),
+            ties: preset.ties,
             release_on_failure: self.release_on_failure.unwrap_or(preset.release_on_failure),
         };
         for (name, value) in [

@@ -7,7 +7,7 @@
 //! lacks.
 
 use super::oom::HandlerRound;
-use super::{Guard, Open, Pool};
+use super::{Guard, Open, Pool, Unusable};
 use crate::alloc::chunk::{HostMemoryExhausted, NIL};
 use crate::alloc::paging::{MapPlan, Span};
 use crate::alloc::region::RegionId;
@@ -207,9 +207,9 @@ impl Pool {
             let (state, _) = self
                 .call_ended
                 .wait_timeout(guard.0, left)
-                .map_err(|_| super::poisoned())?;
+                .map_err(|_| Unusable::Poisoned)?;
             if state.is_none() {
-                return Err(super::destroyed());
+                return Err(Unusable::Destroyed.into());
             }
             guard = Guard(state);
         }
@@ -574,7 +574,7 @@ impl Pool {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         let Some(mut open) = state.take() else {
-            return Err(super::destroyed());
+            return Err(Unusable::Destroyed.into());
         };
         drop(state);
         let live = open.engine.usage().live;

@@ -62,6 +62,8 @@ pub(crate) struct Open {
     debug: bool,
     /// Record each call.
     record: bool,
+    /// Whether any of both.
+    is_watched: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -120,6 +122,7 @@ impl Open {
         if pages.is_none() && policy.growth == crate::alloc::Growth::Paged {
             policy.growth = crate::alloc::Growth::Proportional;
         }
+        let (debug, record) = (crate::config::environment().debug, recorder::is_on());
         Ok(Self {
             engine: Engine::new(policy),
             segmenter: Segmenter::new(policy),
@@ -131,8 +134,9 @@ impl Open {
             in_flight: 0,
             calls_ended: 0,
             calls: Calls::default(),
-            debug: crate::config::environment().debug,
-            record: recorder::is_on(),
+            debug,
+            record,
+            is_watched: debug || record,
         })
     }
 
@@ -148,6 +152,18 @@ impl Open {
             .min(self.ceiling)
             .saturating_sub(held)
             .min(self.backend.known_free().unwrap_or(u64::MAX))
+    }
+
+    /// What debug mode and a record want to know of a free.
+    #[cold]
+    fn freed_under_watch(&self, block: crate::alloc::Block) -> Result<()> {
+        if self.record {
+            recorder::freed(block.addr);
+        }
+        if self.debug {
+            self.backend.fill(block.addr, block.size, POISON);
+        }
+        self.check_in_debug()
     }
 
     /// The checks of debug mode.
@@ -189,7 +205,7 @@ impl Pool {
     /// A pool over a backend of one's own; `config` says the rest.
     pub fn with_backend(backend: Arc<dyn Backend>, config: &PoolConfig) -> Result<Self> {
         let pool = Self::closed();
-        *pool.state.lock().map_err(|_| poisoned())? = Some(Open::new(backend, config)?);
+        *pool.state.lock().map_err(|_| Unusable::Poisoned)? = Some(Open::new(backend, config)?);
         Ok(pool)
     }
 
@@ -197,16 +213,16 @@ impl Pool {
         let open = Open::new(config.backend()?, config)?;
         // A pool whose state was half changed by a panic begins anew.
         self.state.clear_poison();
-        *self.state.lock().map_err(|_| poisoned())? = Some(open);
+        *self.state.lock().map_err(|_| Unusable::Poisoned)? = Some(open);
         Ok(())
     }
 
-    #[inline]
-    fn lock(&self) -> Result<Guard<'_>> {
+    #[inline(always)]
+    fn lock(&self) -> Result<Guard<'_>, Unusable> {
         match self.state.lock() {
             Ok(state) if state.is_some() => Ok(Guard(state)),
-            Ok(_) => Err(destroyed()),
-            Err(_) => Err(poisoned()),
+            Ok(_) => Err(Unusable::Destroyed),
+            Err(_) => Err(Unusable::Poisoned),
         }
     }
 
@@ -231,9 +247,10 @@ impl Pool {
             return self.refuse_oversized(bytes, align);
         };
         let mut guard = self.lock()?;
-        guard.calls.allocations += 1;
-        match guard.engine.allocate(&request) {
-            Ok(Some(block)) if !guard.debug && !guard.record => Ok(Some(block.addr)),
+        let open = &mut *guard;
+        open.calls.allocations += 1;
+        match open.engine.allocate(&request) {
+            Ok(Some(block)) if !open.is_watched => Ok(Some(block.addr)),
             outcome => self.allocate_slowly(guard, &request, outcome),
         }
     }
@@ -286,27 +303,17 @@ impl Pool {
     #[inline]
     pub fn free(&self, addr: u64) -> Result<()> {
         let mut guard = self.lock()?;
-        match guard.engine.free(addr, 0) {
+        let open = &mut *guard;
+        match open.engine.free(addr, 0) {
             Ok(block) => {
-                guard.calls.frees += 1;
-                if guard.debug || guard.record {
-                    return Self::freed_under_watch(&guard, block);
+                open.calls.frees += 1;
+                if open.is_watched {
+                    return open.freed_under_watch(block);
                 }
                 Ok(())
             }
-            Err(_) => Err(guard.describe_bad_free(addr)),
+            Err(_) => Err(open.describe_bad_free(addr)),
         }
-    }
-
-    #[cold]
-    fn freed_under_watch(guard: &Guard<'_>, block: crate::alloc::Block) -> Result<()> {
-        if guard.record {
-            recorder::freed(block.addr);
-        }
-        if guard.debug {
-            guard.backend.fill(block.addr, block.size, POISON);
-        }
-        guard.check_in_debug()
     }
 
     /// The bytes of the live block that begins at `addr`; `None` if none does.
@@ -442,17 +449,24 @@ impl Open {
     }
 }
 
-#[cold]
-fn destroyed() -> Error {
-    Error::new(Status::InvalidValue, "the pool was destroyed")
+/// Why a pool takes no calls.
+#[derive(Clone, Copy, Debug)]
+enum Unusable {
+    Destroyed,
+    Poisoned,
 }
 
-#[cold]
-fn poisoned() -> Error {
-    Error::new(
-        Status::Internal,
-        "an earlier call failed inside luma while it changed this pool, which may be half changed and refuses all calls; please report the first message",
-    )
+impl From<Unusable> for Error {
+    #[cold]
+    fn from(reason: Unusable) -> Self {
+        match reason {
+            Unusable::Destroyed => Self::new(Status::InvalidValue, "the pool was destroyed"),
+            Unusable::Poisoned => Self::new(
+                Status::Internal,
+                "an earlier call failed inside luma while it changed this pool, which may be half changed and refuses all calls; please report the first message",
+            ),
+        }
+    }
 }
 
 impl Drop for Pool {

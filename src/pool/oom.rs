@@ -156,7 +156,7 @@ impl Open {
 
     fn advice(&self, request: &Request, total: Option<u64>, stuck: u64) -> &'static str {
         if request.size > self.limit {
-            return "The request is larger than the limit: raise it (LUMA_MEMORY_LIMIT, luma_pool_set_limit), or ask for less";
+            return "The request is larger than the limit: raise it (luma_pool_set_limit; LUMA_MEMORY_LIMIT for a default pool), or ask for less";
         }
         if total.is_some_and(|total| request.size > total) {
             return match self.backend.name() {
@@ -170,7 +170,7 @@ impl Open {
             return "Enough is free, but in pieces between live blocks: free some of those, allocate what lives longest first, or use a backend with pages";
         }
         if self.limit != u64::MAX {
-            return "Free some blocks, raise the limit (LUMA_MEMORY_LIMIT, luma_pool_set_limit), or add an out-of-memory handler that frees something";
+            return "Free some blocks, raise the limit (luma_pool_set_limit; LUMA_MEMORY_LIMIT for a default pool), or add an out-of-memory handler that frees something";
         }
         "Free some blocks, or add an out-of-memory handler that frees something"
     }
