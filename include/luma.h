@@ -175,7 +175,8 @@ typedef enum luma_switch_t {
 typedef struct luma_pool_t luma_pool_t;
 
 /**
- * Receives log messages. `level`: 1 error, 2 warning, 3 information, 4 detail.
+ * Receives log messages. `level`: 1 error, 2 warning, 3 information, 4 detail. It must not throw or
+ * jump out.
  */
 typedef void (*luma_log_fn_t)(int level, const char *message, void *user);
 
@@ -259,13 +260,13 @@ typedef struct luma_stats_t {
 
 /**
  * The backend's allocation function: at least `bytes` bytes aligned to 256 or more (2 MiB is
- * better), or NULL when it has none.
+ * better), or NULL when it has none. It must not throw or jump out.
  */
 typedef void *(*luma_alloc_fn_t)(size_t bytes, void *user);
 
 /**
  * The backend's release function. It is given the pointer and size of one call of the allocation
- * function.
+ * function, and must not throw or jump out.
  */
 typedef void (*luma_free_fn_t)(void *ptr, size_t bytes, void *user);
 
@@ -340,7 +341,7 @@ typedef void *luma_stream_t;
 
 /**
  * Is told that `bytes` bytes could not be had. Answers non-zero when it freed something and the
- * request should be tried again.
+ * request should be tried again. It must not throw or jump out.
  */
 typedef int (*luma_oom_fn_t)(size_t bytes, void *user);
 

@@ -7,10 +7,12 @@
 //!
 //! - [`chunk`]: the pieces of regions and the table that holds them;
 //! - [`bins`]: free chunks by (size, address), for the best fit;
+//! - `heap`: the chunks of one size, by address;
 //! - [`address_map`]: from a live block's address to its chunk;
 //! - [`region`]: what the backend granted;
 //! - [`policy`]: how much to ask a backend for, when to split;
-//! - [`engine`]: allocating, freeing, adding and removing regions;
+//! - [`engine`]: allocating and freeing;
+//! - [`supply`]: regions coming and going;
 //! - [`paging`]: ranges of addresses that get and lose memory by pages;
 //! - [`check`]: the invariants, all of them.
 
@@ -19,9 +21,12 @@ pub mod bins;
 pub mod check;
 pub mod chunk;
 pub mod engine;
+mod heap;
 pub mod paging;
 pub mod policy;
 pub mod region;
+pub mod supply;
 
-pub use engine::{AddRegionError, Block, Engine, Located, NotLive, Request, Usage};
+pub use engine::{Block, Engine, Located, NotLive, Request, Usage};
 pub use policy::{Growth, Policy};
+pub use supply::AddRegionError;

@@ -112,24 +112,25 @@ pub enum luma_switch_t {
 }
 
 /// The backend's allocation function: at least `bytes` bytes aligned to 256 or more (2 MiB is
-/// better), or NULL when it has none.
+/// better), or NULL when it has none. It must not throw or jump out.
 #[allow(non_camel_case_types)]
 pub type luma_alloc_fn_t =
     Option<unsafe extern "C" fn(bytes: usize, user: *mut c_void) -> *mut c_void>;
 
 /// The backend's release function. It is given the pointer and size of one call of the allocation
-/// function.
+/// function, and must not throw or jump out.
 #[allow(non_camel_case_types)]
 pub type luma_free_fn_t =
     Option<unsafe extern "C" fn(ptr: *mut c_void, bytes: usize, user: *mut c_void)>;
 
-/// Receives log messages. `level`: 1 error, 2 warning, 3 information, 4 detail.
+/// Receives log messages. `level`: 1 error, 2 warning, 3 information, 4 detail. It must not throw or
+/// jump out.
 #[allow(non_camel_case_types)]
 pub type luma_log_fn_t =
     Option<unsafe extern "C" fn(level: c_int, message: *const c_char, user: *mut c_void)>;
 
 /// Is told that `bytes` bytes could not be had. Answers non-zero when it freed something and the
-/// request should be tried again.
+/// request should be tried again. It must not throw or jump out.
 #[allow(non_camel_case_types)]
 pub type luma_oom_fn_t = Option<unsafe extern "C" fn(bytes: usize, user: *mut c_void) -> c_int>;
 

@@ -2,21 +2,27 @@
 //! One pool: the lock, the order of an allocation, statistics, checks.
 //!
 //! The engine does the book-keeping under the pool's one mutex. Calls to the backend are made with
-//! the mutex released ([`growth`]): the engine marks what they are about first, and is told the
-//! outcome afterwards. What an allocation does, in order, is [`Pool::allocate`] and then
-//! [`growth`]'s `serve`.
+//! the mutex released: the engine marks what they are about first, and is told the outcome
+//! afterwards. What an allocation does, in order, is [`Pool::allocate`] and then `serve`.
 //!
 //! - [`config`]: how a pool is made;
-//! - [`growth`]: asking the backend for more, giving back, the order of both;
+//! - `serve`: the order of a request that no free block fits;
+//! - `growth`, `give_back`: asking the backend for more, and giving back;
+//! - `calls`: backend calls without the lock;
+//! - `lifetime`: the end of a pool, the loss of its device, forks;
 //! - [`oom`]: out-of-memory handlers and the message;
 //! - [`recorder`]: the trace that `LUMA_TRACE` asks for;
 //! - [`registry`]: all pools of the process, handles and default pools.
 
+mod calls;
 pub mod config;
+mod give_back;
 mod growth;
+mod lifetime;
 pub mod oom;
 pub mod recorder;
 pub mod registry;
+mod serve;
 
 pub use config::{BackendKind, PoolConfig, Preset};
 

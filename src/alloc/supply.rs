@@ -1,0 +1,186 @@
+#![forbid(unsafe_code)]
+//! Regions coming and going: what the backend granted, and what it takes back.
+
+use super::chunk::{HostMemoryExhausted, NIL, State};
+use super::engine::{Engine, Usage};
+use super::policy::Policy;
+use super::region::{Region, RegionId};
+use crate::size::GRAIN;
+
+/// Why a region was not added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddRegionError {
+    /// It is empty, misaligned, or goes beyond the address space.
+    Malformed,
+    /// It shares addresses with a region that is held.
+    Overlaps {
+        /// First address of the other one.
+        base: u64,
+        /// Its length.
+        span: u64,
+    },
+    /// No host memory for book-keeping.
+    HostMemoryExhausted,
+}
+
+impl From<HostMemoryExhausted> for AddRegionError {
+    fn from(_: HostMemoryExhausted) -> Self {
+        Self::HostMemoryExhausted
+    }
+}
+impl Engine {
+    /// Adds what the backend granted. `paged`: addresses only, which get memory by
+    /// [`Engine::plan_map`]; otherwise memory, of which all is free.
+    pub fn add_region(
+        &mut self,
+        base: u64,
+        span: u64,
+        paged: bool,
+    ) -> Result<RegionId, AddRegionError> {
+        if span == 0 || base % GRAIN != 0 || span % GRAIN != 0 || base.checked_add(span).is_none() {
+            return Err(AddRegionError::Malformed);
+        }
+        if let Some(other) = self.regions.overlapping(base, span) {
+            let Region { base, span, .. } = self.regions[other];
+            return Err(AddRegionError::Overlaps { base, span });
+        }
+        self.chunks.reserve(1)?;
+        self.regions.reserve()?;
+        let state = if paged { State::Hole } else { State::Free };
+        let id = self.chunks.insert(base, span, 0, state);
+        let region = self.regions.insert(Region {
+            base,
+            span,
+            first: id,
+            last: id,
+            live: 0,
+            busy: 0,
+            paged,
+        });
+        let chunk = &mut self.chunks[id];
+        chunk.region = region;
+        if paged {
+            self.holes.insert(&mut self.chunks, id);
+        } else {
+            chunk.set_free(0);
+            self.free.insert(&mut self.chunks, id);
+            self.add_reserved(span);
+        }
+        Ok(region)
+    }
+
+    /// Regions without live blocks, in the order of addresses, with the memory in each.
+    pub fn idle_regions(&self) -> Vec<(RegionId, u64)> {
+        self.regions
+            .ids()
+            .filter(|&id| self.regions[id].is_idle())
+            .map(|id| (id, self.mapped_bytes(id)))
+            .collect()
+    }
+
+    /// Whether a region gets and loses memory by pages.
+    pub fn is_paged(&self, id: RegionId) -> bool {
+        self.regions[id].paged
+    }
+
+    /// The rules that it follows.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Memory in a region of which nothing is being mapped.
+    fn mapped_bytes(&self, region: RegionId) -> u64 {
+        let mut bytes = 0;
+        let mut id = self.regions[region].first;
+        while id != NIL {
+            let chunk = &self.chunks[id];
+            if !matches!(chunk.state, State::Hole | State::Mapping) {
+                bytes += chunk.size;
+            }
+            id = chunk.next;
+        }
+        bytes
+    }
+
+    /// Marks an idle region for being given back: nothing in it is used until
+    /// [`Engine::region_released`] or [`Engine::region_kept`]. Gives back its base, its span and the
+    /// memory in it, which counts as reserved until then.
+    pub fn begin_release(&mut self, id: RegionId) -> (u64, u64, u64) {
+        debug_assert!(self.regions[id].is_idle());
+        let mut bytes = 0;
+        let mut at = self.regions[id].first;
+        while at != NIL {
+            match self.chunks[at].state {
+                State::Free => {
+                    bytes += self.chunks[at].size;
+                    self.free.remove(&mut self.chunks, at);
+                    self.chunks[at].state = State::Unmapping;
+                }
+                _ => {
+                    self.holes.remove(&mut self.chunks, at);
+                    self.chunks[at].state = State::Mapping;
+                }
+            }
+            self.regions[id].busy += 1;
+            at = self.chunks[at].next;
+        }
+        let region = &self.regions[id];
+        (region.base, region.span, bytes)
+    }
+
+    /// The backend took a region back.
+    pub fn region_released(&mut self, id: RegionId) {
+        let mut at = self.regions.remove(id).first;
+        while at != NIL {
+            let chunk = &self.chunks[at];
+            if chunk.state == State::Unmapping {
+                self.usage.reserved -= chunk.size;
+            }
+            let next = chunk.next;
+            self.chunks.remove(at);
+            at = next;
+        }
+    }
+
+    /// The backend did not take a region back: it is as it was.
+    pub fn region_kept(&mut self, id: RegionId) {
+        let mut at = self.regions[id].first;
+        while at != NIL {
+            self.regions[id].busy -= 1;
+            if self.chunks[at].state == State::Unmapping {
+                self.chunks[at].set_free(0);
+                self.free.insert(&mut self.chunks, at);
+            } else {
+                self.chunks[at].state = State::Hole;
+                self.holes.insert(&mut self.chunks, at);
+            }
+            at = self.chunks[at].next;
+        }
+    }
+
+    pub(super) fn add_reserved(&mut self, bytes: u64) {
+        self.usage.reserved += bytes;
+        self.usage.peak_reserved = self.usage.peak_reserved.max(self.usage.reserved);
+    }
+
+    /// Takes every region out, live blocks or not, in the order of addresses, with the memory in
+    /// each. The engine is as new afterwards, but for its peaks.
+    pub fn drain(&mut self) -> Vec<(Region, u64)> {
+        let ids: Vec<_> = self.regions.ids().collect();
+        let drained = ids
+            .into_iter()
+            .map(|id| {
+                let bytes = self.mapped_bytes(id);
+                (self.regions.remove(id), bytes)
+            })
+            .collect();
+        let usage = Usage {
+            peak_allocated: self.usage.peak_allocated,
+            peak_reserved: self.usage.peak_reserved,
+            ..Usage::default()
+        };
+        *self = Self::new(self.policy);
+        self.usage = usage;
+        drained
+    }
+}

@@ -1,0 +1,136 @@
+#![forbid(unsafe_code)]
+//! The order of a request that no free block fits, up to its failure.
+//!
+//! A request that would fail while other threads' backend calls are in progress waits for them
+//! first, for a bounded time: they may bring just what it lacks.
+
+use super::calls::Locked;
+use super::give_back::{Amount, MOST_GIVE_BACKS};
+use super::growth::{Grown, Refusal, host_memory};
+use super::oom::HandlerRound;
+use super::{Guard, Open, Pool};
+use crate::alloc::chunk::NIL;
+use crate::alloc::{Block, Request};
+use crate::config::environment;
+use crate::error::Result;
+use std::time::Instant;
+
+impl Pool {
+    /// Serves a request that no free block fits. In order: grow; give back as much as is missing,
+    /// grow; give all back that is free, grow; look at every place there is; wait for the backend
+    /// calls of other threads; call the handlers; fail. After each step that changed something it
+    /// looks again from the start.
+    #[cold]
+    pub(super) fn serve<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        request: &Request,
+    ) -> Locked<'a, Result<Block>> {
+        let mut handlers = HandlerRound::begin();
+        let mut give_backs = 0;
+        let deadline = Instant::now() + environment().oom_wait;
+        loop {
+            let grown;
+            (guard, grown) = self.grow(guard, request)?;
+            let refusal = match grown {
+                Ok(Grown::Served(block)) => return Ok((guard, Ok(block))),
+                Ok(Grown::Refused(refusal)) => refusal,
+                Err(error) => return Ok((guard, Err(error))),
+            };
+            let possible = guard.could_ever_hold(request);
+            if possible && guard.policy().release_on_failure && give_backs < MOST_GIVE_BACKS {
+                let mut given = 0;
+                for amount in guard.amounts(request, refusal) {
+                    let beside = if amount == Amount::All {
+                        [NIL; 2]
+                    } else {
+                        refusal.beside
+                    };
+                    (guard, given) = self.give_back(guard, amount, beside)?;
+                    if given > 0 {
+                        break;
+                    }
+                }
+                if given > 0 {
+                    give_backs += 1;
+                    guard.calls.retries += 1;
+                    if let Some(block) = guard.look(request)? {
+                        return Ok((guard, Ok(block)));
+                    }
+                    continue;
+                }
+            }
+            if let Some(block) = guard
+                .engine
+                .allocate_exhaustively(request)
+                .map_err(host_memory)?
+            {
+                return Ok((guard, Ok(block)));
+            }
+            let found;
+            (guard, found) = self.map_anywhere(guard, request)?;
+            if let Some(block) = found {
+                return Ok((guard, Ok(block)));
+            }
+            let waited;
+            (guard, waited) = self.wait_for_others(guard, deadline)?;
+            if waited {
+                if let Some(block) = guard.look(request)? {
+                    return Ok((guard, Ok(block)));
+                }
+                continue;
+            }
+            if !handlers.is_over() {
+                drop(guard);
+                let freed = handlers.call(request.requested);
+                guard = self.lock()?;
+                if freed {
+                    give_backs = 0;
+                    if let Some(block) = guard.look(request)? {
+                        return Ok((guard, Ok(block)));
+                    }
+                    continue;
+                }
+            }
+            guard.calls.out_of_memory += 1;
+            let error = guard.out_of_memory(request);
+            return Ok((guard, Err(error)));
+        }
+    }
+}
+
+impl Open {
+    /// Serves a request from free blocks.
+    pub(super) fn look(&mut self, request: &Request) -> Result<Option<Block>> {
+        self.engine.allocate(request).map_err(host_memory)
+    }
+
+    /// Whether the request would fit if nothing else were there.
+    fn could_ever_hold(&self, request: &Request) -> bool {
+        let device = match self.backend.known_free() {
+            Some(_) => self
+                .backend
+                .memory()
+                .ok()
+                .flatten()
+                .map_or(u64::MAX, |memory| memory.total),
+            None => u64::MAX,
+        };
+        request.size <= self.limit.min(device)
+    }
+
+    /// What to give back, one after the other until something goes.
+    fn amounts(&self, request: &Request, refusal: Refusal) -> Vec<Amount> {
+        if self.policy().releases_all_at_once() {
+            // XLA's DeallocateFreeRegions: everything, if that can help.
+            let left = self.limit.saturating_sub(self.engine.usage().reserved);
+            let helps = self.engine.reclaimable(None).saturating_add(left) >= request.size;
+            return if helps { vec![Amount::All] } else { Vec::new() };
+        }
+        vec![
+            Amount::AtLeast(refusal.short),
+            Amount::AtLeast(refusal.needed),
+            Amount::All,
+        ]
+    }
+}
