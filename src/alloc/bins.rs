@@ -146,7 +146,11 @@ impl SizeIndex {
         let size = chunks[id].size;
         self.len -= 1;
         self.bytes -= size;
-        let rest = meld(chunks, links.heap_left, links.heap_right);
+        let rest = if links.heap_right == NIL {
+            links.heap_left
+        } else {
+            meld(chunks, links.heap_left, links.heap_right)
+        };
         if links.heap_parent != NIL {
             // Inside the heap: the rest takes its place.
             let parent = links.heap_parent;

@@ -127,7 +127,7 @@ pub fn run(command: &mut Command, limit: Duration) -> Finished {
             };
         }
         if start.elapsed() > limit {
-            let group = format!("kill -KILL -- -{}", child.id());
+            let group = format!("kill -s KILL -- -{}", child.id());
             let killed = Command::new("sh").args(["-c", &group]).status();
             let _ = child.wait();
             panic!(
