@@ -6,7 +6,7 @@
 //! stay valid until they are removed or their pool is gone. NULL is answered with
 //! `LUMA_ERROR_INVALID_VALUE` wherever it means nothing. None may be called from a signal handler.
 //!
-//! Each body runs inside [`boundary::call`], which keeps panics in, turns errors into the return
+//! Each body runs inside `boundary::call`, which keeps panics in, turns errors into the return
 //! type's failure, and sets the thread's last status and message.
 
 mod boundary;
