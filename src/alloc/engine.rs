@@ -9,7 +9,7 @@ use super::address_map::AddressMap;
 use super::bins::{SizeIndex, Ties};
 use super::chunk::{ChunkId, Chunks, HostMemoryExhausted, NIL, State};
 use super::policy::Policy;
-use super::region::Regions;
+use super::region::{RegionId, Regions};
 use crate::size::{GRAIN, round_up};
 
 /// A request for memory.
@@ -144,9 +144,26 @@ impl Engine {
         self.regions.len()
     }
 
-    /// Free chunks.
+    /// Free chunks. A region with nothing live counts as one, though addresses without memory may
+    /// keep its free chunks apart.
     pub fn free_blocks(&self) -> usize {
-        self.free.len()
+        let apart: usize = self
+            .regions
+            .ids()
+            .filter(|&id| self.regions[id].paged && self.regions[id].is_idle())
+            .map(|id| self.free_chunks_in(id).saturating_sub(1))
+            .sum();
+        self.free.len() - apart
+    }
+
+    fn free_chunks_in(&self, region: RegionId) -> usize {
+        let mut count = 0;
+        let mut id = self.regions[region].first;
+        while id != NIL {
+            count += usize::from(self.chunks[id].state == State::Free);
+            id = self.chunks[id].next;
+        }
+        count
     }
 
     /// Bytes in free chunks.
