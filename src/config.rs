@@ -263,7 +263,7 @@ pub fn environment() -> &'static Settings {
             log::set_level(level);
         }
         for problem in problems {
-            log::log(Level::Warning, || problem);
+            log::log(Level::Warning, || problem.into());
         }
     }
     settings

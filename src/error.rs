@@ -1,6 +1,7 @@
 #![forbid(unsafe_code)]
 //! What can go wrong, as a number and a sentence.
 
+use crate::text::Text;
 use std::fmt;
 
 /// The number of a failure; the values of `luma_status_t`.
@@ -61,12 +62,12 @@ impl Status {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     status: Status,
-    message: String,
+    message: Text,
 }
 
 impl Error {
     /// A failure with its message.
-    pub fn new(status: Status, message: impl Into<String>) -> Self {
+    pub fn new(status: Status, message: impl Into<Text>) -> Self {
         Self {
             status,
             message: message.into(),

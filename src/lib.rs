@@ -19,7 +19,7 @@
 //!
 //! # Layers
 //! Each knows only those below it: [`ffi`]; [`pool`]; [`trace`] and [`alloc`]; [`backend`]; [`config`];
-//! [`log`]; [`error`], [`stats`] and [`size`]. `unsafe` is in [`ffi`] and [`backend`] only.
+//! [`log`]; [`error`], [`text`], [`stats`] and [`size`]. `unsafe` is in [`ffi`] and [`backend`] only.
 
 #![warn(missing_docs)]
 
@@ -32,6 +32,7 @@ pub mod log;
 pub mod pool;
 pub mod size;
 pub mod stats;
+pub mod text;
 pub mod trace;
 
 pub use error::{Error, Status};

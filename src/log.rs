@@ -2,6 +2,7 @@
 //! Messages for people: to the callback that a program set, otherwise to standard error where
 //! `LUMA_LOG` asks for it. Never called with a pool's lock held.
 
+use crate::text::Text;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -70,7 +71,7 @@ pub fn enabled(level: Level) -> bool {
 }
 
 /// Sends a message.
-pub fn log(level: Level, message: impl FnOnce() -> String) {
+pub fn log(level: Level, message: impl FnOnce() -> Text) {
     if !enabled(level) || IN_SINK.get() {
         return;
     }

@@ -7,7 +7,8 @@
 //! passed, so that a search knows where to stop and nothing is left behind by a removal. The key
 //! itself is in the chunk, which the caller is going to read anyway.
 
-use super::chunk::{ChunkId, HostMemoryExhausted, NIL};
+use super::chunk::{ChunkId, NIL};
+use super::host_memory::HostMemoryExhausted;
 use crate::size::GRAIN_BITS;
 
 const SLOTS: usize = 12;

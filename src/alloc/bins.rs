@@ -13,6 +13,7 @@
 
 use super::chunk::{ChunkId, Chunks, Links, NIL};
 use super::heap::{meld, rank, restore_ranks};
+use super::host_memory::{HostMemoryExhausted, TryPush};
 use crate::size::GRAIN_BITS;
 
 /// Below this many grains each size has a bin of its own.
@@ -247,23 +248,16 @@ impl SizeIndex {
     ) -> Option<ChunkId> {
         loop {
             let root = self.best_fit(chunks, size)?;
-            let mut best = NIL;
-            let mut stack = vec![root];
-            while let Some(id) = stack.pop() {
-                if id == NIL {
-                    continue;
+            let (mut at, mut best) = (root, NIL);
+            while at != NIL {
+                // A heap's children lie above their parent: nothing below a worse one is better.
+                let worse =
+                    best != NIL && (self.ties == Ties::Any || chunks[at].addr > chunks[best].addr);
+                let found = !worse && usable(at);
+                if found {
+                    best = at;
                 }
-                if best != NIL {
-                    // A heap's children lie above their parent: nothing below this one is better.
-                    if self.ties == Ties::Any || chunks[id].addr > chunks[best].addr {
-                        continue;
-                    }
-                }
-                if usable(id) {
-                    best = id;
-                } else {
-                    stack.extend([chunks[id].links.heap_left, chunks[id].links.heap_right]);
-                }
+                at = next_in_tree(root, at, !worse && !found, heap_links(chunks));
             }
             if best != NIL {
                 return Some(best);
@@ -286,29 +280,39 @@ impl SizeIndex {
         largest
     }
 
-    /// All chunks of at least `size` bytes, in no particular order.
-    pub fn ids_at_least(&self, chunks: &Chunks, size: u64) -> Vec<ChunkId> {
-        let mut found = Vec::new();
+    /// Visits all chunks of at least `size` bytes, in no particular order.
+    pub fn for_each_at_least(&self, chunks: &Chunks, size: u64, mut visit: impl FnMut(ChunkId)) {
         let mut bin = bin_of(size).0;
-        let mut stack = Vec::new();
-        while let Some(next) = self.next_bin(bin) {
-            stack.push(self.bins[next]);
-            while let Some(id) = stack.pop() {
-                if id == NIL {
-                    continue;
+        while let Some(found) = self.next_bin(bin) {
+            let root = self.bins[found];
+            let mut node = root;
+            while node != NIL {
+                let mut at = if chunks[node].size >= size { node } else { NIL };
+                while at != NIL {
+                    visit(at);
+                    at = next_in_tree(node, at, true, heap_links(chunks));
                 }
-                let chunk = &chunks[id];
-                if chunk.size >= size {
-                    found.push(id);
-                }
-                stack.extend([chunk.links.heap_left, chunk.links.heap_right]);
-                if chunk.links.heap_parent == NIL {
-                    stack.extend(chunk.links.trie_child);
-                }
+                node = next_in_tree(root, node, true, trie_links(chunks));
             }
-            bin = next + 1;
+            bin = found + 1;
         }
-        found
+    }
+
+    /// All chunks of at least `size` bytes that `wanted` accepts, in no particular order.
+    pub fn ids_at_least(
+        &self,
+        chunks: &Chunks,
+        size: u64,
+        wanted: impl Fn(ChunkId) -> bool,
+    ) -> Result<Vec<ChunkId>, HostMemoryExhausted> {
+        let mut found = Vec::new();
+        let mut outcome = Ok(());
+        self.for_each_at_least(chunks, size, |id| {
+            if outcome.is_ok() && wanted(id) {
+                outcome = found.try_push(id);
+            }
+        });
+        outcome.map(|()| found)
     }
 
     #[inline]
@@ -441,6 +445,45 @@ impl SizeIndex {
     }
 }
 
+/// A node's parent and children.
+type TreeLinks = (ChunkId, [ChunkId; 2]);
+
+fn heap_links(chunks: &Chunks) -> impl Fn(ChunkId) -> TreeLinks + '_ {
+    |id| {
+        let links = &chunks[id].links;
+        (links.heap_parent, [links.heap_left, links.heap_right])
+    }
+}
+
+fn trie_links(chunks: &Chunks) -> impl Fn(ChunkId) -> TreeLinks + '_ {
+    |id| (chunks[id].links.trie_parent, chunks[id].links.trie_child)
+}
+
+/// The node after `at` in a walk over the tree under `root` that comes to parents first; `NIL` at
+/// its end. Without `enter` the walk leaves out what is below `at`.
+fn next_in_tree(
+    root: ChunkId,
+    mut at: ChunkId,
+    enter: bool,
+    links: impl Fn(ChunkId) -> TreeLinks,
+) -> ChunkId {
+    if enter {
+        let (_, children) = links(at);
+        if let Some(child) = children.into_iter().find(|&child| child != NIL) {
+            return child;
+        }
+    }
+    while at != root {
+        let (parent, _) = links(at);
+        let (_, [first, second]) = links(parent);
+        if first == at && second != NIL {
+            return second;
+        }
+        at = parent;
+    }
+    NIL
+}
+
 /// The node of the smallest size in a trie.
 #[inline]
 fn smallest(chunks: &Chunks, root: ChunkId) -> ChunkId {
@@ -563,7 +606,7 @@ mod tests {
                     prop_assert!(found[1].is_none_or(even));
                 }
                 prop_assert_eq!(index.largest(&chunks), model.last().map_or(0, |key| key.0));
-                let mut at_least = index.ids_at_least(&chunks, size);
+                let mut at_least = index.ids_at_least(&chunks, size, |_| true).unwrap();
                 at_least.sort_unstable();
                 let mut expected: Vec<_> = model.range((size, 0, 0)..).map(|key| key.2).collect();
                 expected.sort_unstable();

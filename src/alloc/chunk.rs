@@ -4,6 +4,8 @@
 //! Each region is a list of chunks in address order without gaps. The table hands out small
 //! integer ids, so that links take four bytes and a chunk is one cache line.
 
+use super::host_memory::HostMemoryExhausted;
+
 /// Names a chunk in its [`Chunks`] table.
 pub type ChunkId = u32;
 
@@ -109,10 +111,6 @@ impl Chunk {
         self.word = freed_at;
     }
 }
-
-/// The host has no memory left for book-keeping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostMemoryExhausted;
 
 /// All chunks of an engine.
 #[derive(Debug, Default)]

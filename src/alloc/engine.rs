@@ -7,7 +7,8 @@
 
 use super::address_map::AddressMap;
 use super::bins::{SizeIndex, Ties};
-use super::chunk::{ChunkId, Chunks, HostMemoryExhausted, NIL, State};
+use super::chunk::{ChunkId, Chunks, NIL, State};
+use super::host_memory::HostMemoryExhausted;
 use super::policy::Policy;
 use super::region::{RegionId, Regions};
 use crate::size::{GRAIN, round_up};

@@ -10,6 +10,7 @@
 //! - `heap`: the chunks of one size, by address;
 //! - [`address_map`]: from a live block's address to its chunk;
 //! - [`region`]: what the backend granted;
+//! - [`host_memory`]: tables that say when the host has no memory for them;
 //! - [`policy`]: how much to ask a backend for, when to split;
 //! - [`engine`]: allocating and freeing;
 //! - [`supply`]: regions coming and going;
@@ -22,11 +23,13 @@ pub mod check;
 pub mod chunk;
 pub mod engine;
 mod heap;
+pub mod host_memory;
 pub mod paging;
 pub mod policy;
 pub mod region;
 pub mod supply;
 
 pub use engine::{Block, Engine, Located, NotLive, Request, Usage};
+pub use host_memory::HostMemoryExhausted;
 pub use policy::{Growth, Policy};
 pub use supply::AddRegionError;

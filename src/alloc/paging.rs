@@ -10,8 +10,9 @@
 //! Mapping and unmapping are backend calls, made without the pool's lock. A plan marks its chunk
 //! first, and the chunk stays out of both indexes until the call has ended.
 
-use super::chunk::{ChunkId, HostMemoryExhausted, NIL, State};
+use super::chunk::{ChunkId, NIL, State};
 use super::engine::{Engine, Request};
+use super::host_memory::HostMemoryExhausted;
 use crate::backend::Pages;
 use crate::size::{round_down, round_up};
 
@@ -96,13 +97,17 @@ impl Engine {
         pages: Pages,
         available: u64,
     ) -> Result<MapPlan, HostMemoryExhausted> {
-        let place = self
-            .holes
-            .ids_at_least(&self.chunks, 0)
-            .into_iter()
-            .filter_map(|hole| self.place_in(hole, request, pages, true))
-            .min_by_key(|place| (place.to - place.from, place.from));
-        match place {
+        let mut best: Option<Place> = None;
+        self.holes.for_each_at_least(&self.chunks, 0, |hole| {
+            let Some(place) = self.place_in(hole, request, pages, true) else {
+                return;
+            };
+            let cost = |place: &Place| (place.to - place.from, place.from);
+            if best.as_ref().is_none_or(|best| cost(&place) < cost(best)) {
+                best = Some(place);
+            }
+        });
+        match best {
             Some(place) => self.map_place(&place, pages, None, available),
             None => Ok(MapPlan::NoRange),
         }
@@ -230,13 +235,11 @@ impl Engine {
         page: u64,
         beside: [ChunkId; 2],
     ) -> Result<Vec<Span>, HostMemoryExhausted> {
-        let mut candidates: Vec<_> = self
-            .free
-            .ids_at_least(&self.chunks, page)
-            .into_iter()
-            .filter(|id| !beside.contains(id) && self.regions[self.chunks[*id].region].paged)
-            .filter(|&id| self.whole_pages(id, page).1 > 0)
-            .collect();
+        let mut candidates = self.free.ids_at_least(&self.chunks, page, |id| {
+            !beside.contains(&id)
+                && self.regions[self.chunks[id].region].paged
+                && self.whole_pages(id, page).1 > 0
+        })?;
         let supply: u64 = candidates
             .iter()
             .map(|&id| self.whole_pages(id, page).1)
@@ -252,6 +255,9 @@ impl Engine {
         });
         self.chunks.reserve(2 * candidates.len())?;
         let mut spans = Vec::new();
+        spans
+            .try_reserve_exact(candidates.len())
+            .map_err(|_| HostMemoryExhausted)?;
         for id in candidates {
             if missing == 0 {
                 break;
@@ -316,18 +322,16 @@ impl Engine {
     /// The memory that can be given back now: idle regions, and whole free pages of `page` bytes
     /// in other ranges.
     pub fn reclaimable(&self, page: Option<u64>) -> u64 {
-        let idle: u64 = self.idle_regions().iter().map(|(_, bytes)| bytes).sum();
-        let Some(page) = page else { return idle };
-        let pages: u64 = self
-            .free
-            .ids_at_least(&self.chunks, page)
-            .into_iter()
-            .filter(|&id| {
-                let region = &self.regions[self.chunks[id].region];
-                region.paged && !region.is_idle()
-            })
-            .map(|id| self.whole_pages(id, page).1)
-            .sum();
-        idle + pages
+        let Some(page) = page else {
+            return self.idle_bytes();
+        };
+        let mut pages = 0;
+        self.free.for_each_at_least(&self.chunks, page, |id| {
+            let region = &self.regions[self.chunks[id].region];
+            if region.paged && !region.is_idle() {
+                pages += self.whole_pages(id, page).1;
+            }
+        });
+        self.idle_bytes() + pages
     }
 }

@@ -1,8 +1,8 @@
 #![forbid(unsafe_code)]
 //! Regions: what the backend granted. Blocks of two regions never merge.
 
-use super::chunk::{ChunkId, HostMemoryExhausted};
-use std::collections::BTreeMap;
+use super::chunk::ChunkId;
+use super::host_memory::HostMemoryExhausted;
 
 /// Names a region in its [`Regions`] table.
 pub type RegionId = u32;
@@ -43,13 +43,17 @@ impl Region {
 pub struct Regions {
     slots: Vec<Option<Region>>,
     vacant: Vec<RegionId>,
-    by_base: BTreeMap<u64, RegionId>,
+    /// Base and id of each region, in the order of addresses.
+    by_base: Vec<(u64, RegionId)>,
 }
 
 impl Regions {
     /// Makes sure that the table has a slot for one more.
     pub fn reserve(&mut self) -> Result<(), HostMemoryExhausted> {
         self.slots.try_reserve(1).map_err(|_| HostMemoryExhausted)?;
+        self.by_base
+            .try_reserve(1)
+            .map_err(|_| HostMemoryExhausted)?;
         // So that giving a region back needs no memory.
         self.vacant
             .try_reserve(self.slots.len() + 1 - self.vacant.len())
@@ -64,8 +68,14 @@ impl Regions {
             (self.slots.len() - 1) as RegionId
         });
         self.slots[id as usize] = Some(region);
-        self.by_base.insert(base, id);
+        let at = self.position_after(base);
+        self.by_base.insert(at, (base, id));
         id
+    }
+
+    /// How many regions begin at `addr` or below.
+    fn position_after(&self, addr: u64) -> usize {
+        self.by_base.partition_point(|&(base, _)| base <= addr)
     }
 
     /// Takes a region out.
@@ -73,7 +83,9 @@ impl Regions {
         let region = self.slots[id as usize]
             .take()
             .expect("the region is in the table");
-        self.by_base.remove(&region.base);
+        let at = self.position_after(region.base) - 1;
+        debug_assert_eq!(self.by_base[at], (region.base, id));
+        self.by_base.remove(at);
         self.vacant.push(id);
         region
     }
@@ -90,19 +102,20 @@ impl Regions {
 
     /// The region with `addr` in it.
     pub fn containing(&self, addr: u64) -> Option<RegionId> {
-        let (_, &id) = self.by_base.range(..=addr).next_back()?;
+        let (_, id) = self.by_base[..self.position_after(addr)].last().copied()?;
         (addr < self[id].end()).then_some(id)
     }
 
     /// A region that shares an address with `base..base + span`.
     pub fn overlapping(&self, base: u64, span: u64) -> Option<RegionId> {
-        let (_, &id) = self.by_base.range(..base + span).next_back()?;
+        let end = self.position_after(base + span - 1);
+        let (_, id) = self.by_base[..end].last().copied()?;
         (base < self[id].end()).then_some(id)
     }
 
     /// Ids in the order of addresses.
     pub fn ids(&self) -> impl DoubleEndedIterator<Item = RegionId> + '_ {
-        self.by_base.values().copied()
+        self.by_base.iter().map(|&(_, id)| id)
     }
 }
 

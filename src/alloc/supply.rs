@@ -1,8 +1,9 @@
 #![forbid(unsafe_code)]
 //! Regions coming and going: what the backend granted, and what it takes back.
 
-use super::chunk::{HostMemoryExhausted, NIL, State};
+use super::chunk::{NIL, State};
 use super::engine::{Engine, Usage};
+use super::host_memory::HostMemoryExhausted;
 use super::policy::Policy;
 use super::region::{Region, RegionId};
 use crate::size::GRAIN;
@@ -70,12 +71,16 @@ impl Engine {
     }
 
     /// Regions without live blocks, in the order of addresses, with the memory in each.
-    pub fn idle_regions(&self) -> Vec<(RegionId, u64)> {
+    pub fn idle_regions(&self) -> impl Iterator<Item = (RegionId, u64)> + '_ {
         self.regions
             .ids()
             .filter(|&id| self.regions[id].is_idle())
             .map(|id| (id, self.mapped_bytes(id)))
-            .collect()
+    }
+
+    /// The memory in regions without live blocks.
+    pub fn idle_bytes(&self) -> u64 {
+        self.idle_regions().map(|(_, bytes)| bytes).sum()
     }
 
     /// Whether a region gets and loses memory by pages.
@@ -163,24 +168,21 @@ impl Engine {
         self.usage.peak_reserved = self.usage.peak_reserved.max(self.usage.reserved);
     }
 
-    /// Takes every region out, live blocks or not, in the order of addresses, with the memory in
-    /// each. The engine is as new afterwards, but for its peaks.
-    pub fn drain(&mut self) -> Vec<(Region, u64)> {
-        let ids: Vec<_> = self.regions.ids().collect();
-        let drained = ids
-            .into_iter()
-            .map(|id| {
-                let bytes = self.mapped_bytes(id);
-                (self.regions.remove(id), bytes)
-            })
-            .collect();
-        let usage = Usage {
-            peak_allocated: self.usage.peak_allocated,
-            peak_reserved: self.usage.peak_reserved,
-            ..Usage::default()
-        };
-        *self = Self::new(self.policy);
-        self.usage = usage;
-        drained
+    /// Takes the region with the highest addresses out, live blocks or not, with the memory in it.
+    /// Its blocks are not counted any more; when the last region has gone, nothing is.
+    pub fn take_region(&mut self) -> Option<(Region, u64)> {
+        let id = self.regions.ids().next_back()?;
+        let bytes = self.mapped_bytes(id);
+        let region = self.regions.remove(id);
+        if self.regions.is_empty() {
+            let usage = Usage {
+                peak_allocated: self.usage.peak_allocated,
+                peak_reserved: self.usage.peak_reserved,
+                ..Usage::default()
+            };
+            *self = Self::new(self.policy);
+            self.usage = usage;
+        }
+        Some((region, bytes))
     }
 }

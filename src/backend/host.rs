@@ -6,6 +6,7 @@
 use super::{Backend, BackendError, BackendResult, Memory, Pages, SEGMENT_ALIGN};
 use crate::error::Status;
 use crate::size::{GRAIN, round_down, round_up};
+use crate::text::text;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -134,7 +135,7 @@ fn last_os_error(call: &str) -> BackendError {
     if error.raw_os_error() == Some(libc::ENOMEM) {
         return BackendError::OutOfMemory;
     }
-    BackendError::failed(Status::Driver, format!("{call}: {error}"))
+    BackendError::failed(Status::Driver, text!("{call}: {error}"))
 }
 
 impl Backend for HostBackend {

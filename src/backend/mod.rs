@@ -10,6 +10,7 @@ pub mod simulated;
 
 use crate::error::{Error, Status};
 use crate::size::GRAIN;
+use crate::text::{Text, text};
 use std::fmt;
 
 /// Base addresses are multiples of this where the backend can choose.
@@ -60,7 +61,7 @@ pub enum BackendError {
 
 impl BackendError {
     /// A failure with its message.
-    pub fn failed(status: Status, message: impl Into<String>) -> Self {
+    pub fn failed(status: Status, message: impl Into<Text>) -> Self {
         Self::Failed(Error::new(status, message))
     }
 }
@@ -145,6 +146,6 @@ pub trait Backend: fmt::Debug + Send + Sync {
 fn no_pages(name: &str) -> BackendError {
     BackendError::failed(
         Status::Unsupported,
-        format!("the {name} backend has no pages"),
+        text!("the {name} backend has no pages"),
     )
 }

@@ -3,6 +3,7 @@
 use super::last_error;
 use super::types::luma_status_t;
 use crate::error::{Error, Result, Status};
+use crate::text::text;
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
@@ -111,7 +112,7 @@ fn panicked(payload: &(dyn Any + Send)) -> Error {
         .unwrap_or("no message");
     Error::new(
         Status::Internal,
-        format!("a bug in luma, please report it: {reason}"),
+        text!("a bug in luma, please report it: {reason}"),
     )
 }
 
@@ -124,14 +125,14 @@ pub(super) fn quiet_panics() {
             before(info);
             return;
         }
-        crate::log::log(crate::log::Level::Error, || info.to_string());
+        crate::log::log(crate::log::Level::Error, || text!("{info}"));
     }));
 }
 
 /// What a NULL argument is answered with.
 #[cold]
 pub(super) fn null(name: &str) -> Error {
-    Error::new(Status::InvalidValue, format!("{name} is NULL"))
+    Error::new(Status::InvalidValue, text!("{name} is NULL"))
 }
 
 #[cfg(test)]

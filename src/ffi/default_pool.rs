@@ -8,6 +8,7 @@ use super::types::{luma_pool_config_t, luma_pool_t, luma_stats_t, luma_status_t}
 use super::versioned;
 use crate::error::{Error, Result};
 use crate::pool::{Pool, registry};
+use crate::text::text;
 use core::ffi::{c_int, c_void};
 
 /// The current device's default pool.
@@ -74,7 +75,7 @@ pub(super) fn with_other_owner(error: Error, addr: u64, pool: &'static Pool) -> 
         Some((_, false)) => "; it is in another pool: free it with luma_pool_free and that pool",
         None => return error,
     };
-    Error::new(error.status(), format!("{}{hint}", error.message()))
+    Error::new(error.status(), text!("{}{hint}", error.message()))
 }
 
 /// Gives all free memory of the current device's default pool back to the backend: wholly free

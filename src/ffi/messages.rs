@@ -6,7 +6,6 @@ use super::types::{luma_log_fn_t, luma_status_t};
 use crate::error::Status;
 use crate::log::{self, Sink};
 use core::ffi::{c_char, c_int, c_void};
-use std::ffi::CString;
 use std::sync::Arc;
 
 /// A callback of the user with the pointer that goes with it.
@@ -36,9 +35,19 @@ pub unsafe extern "C" fn luma_set_log_callback(callback: luma_log_fn_t, user: *m
             let callback = LogCallback { function, user };
             Arc::new(move |level, message: &str| {
                 let callback = &callback;
-                let text = CString::new(message.replace('\0', "?")).unwrap_or_default();
+                // Without memory for a copy that ends in NUL there is nothing to be said.
+                let mut text = Vec::new();
+                if text.try_reserve_exact(message.len() + 1).is_err() {
+                    return;
+                }
+                text.extend(
+                    message
+                        .bytes()
+                        .map(|byte| if byte == 0 { b'?' } else { byte }),
+                );
+                text.push(0);
                 // SAFETY: the contract of `luma_set_log_callback`.
-                unsafe { (callback.function)(level as c_int, text.as_ptr(), callback.user) };
+                unsafe { (callback.function)(level as c_int, text.as_ptr().cast(), callback.user) };
             })
         });
         log::set_sink(sink);

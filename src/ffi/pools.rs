@@ -15,6 +15,7 @@ use crate::error::{Error, Result, Status};
 use crate::log::{self, Level};
 use crate::pool::{BackendKind, Pool, PoolConfig, Preset, registry};
 use crate::stats::Stats;
+use crate::text::text;
 use core::ffi::{c_int, c_void};
 
 // SAFETY: plain C structs of integers and nullable pointers that begin with their size.
@@ -87,7 +88,7 @@ fn choice<T: Copy>(field: &str, value: i32, choices: &[(i32, T)]) -> Result<T> {
         .ok_or_else(|| {
             Error::new(
                 Status::InvalidValue,
-                format!("{field} is {value}, which means nothing"),
+                text!("{field} is {value}, which means nothing"),
             )
         })
 }
@@ -258,7 +259,7 @@ pub extern "C" fn luma_pool_destroy(pool: *mut luma_pool_t) -> luma_status_t {
         let live = registry::destroy(pool as usize)?;
         if live > 0 {
             log::log(Level::Warning, || {
-                format!("a pool was destroyed with {live} live blocks")
+                text!("a pool was destroyed with {live} live blocks")
             });
         }
         Ok(())

@@ -3,6 +3,7 @@
 use super::boundary;
 use crate::log::{self, Level};
 use crate::pool::{recorder, registry};
+use crate::text::text;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::sync::Once;
@@ -51,8 +52,6 @@ extern "C" fn in_child() {
 
 extern "C" fn at_exit() {
     if let Some(problem) = recorder::flush() {
-        log::log(Level::Error, || {
-            format!("the trace is incomplete: {problem}")
-        });
+        log::log(Level::Error, || text!("the trace is incomplete: {problem}"));
     }
 }

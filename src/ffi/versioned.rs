@@ -2,6 +2,7 @@
 //! different versions understand each other: what the shorter one lacks is zero.
 
 use crate::error::{Error, Result, Status};
+use crate::text::text;
 
 /// No struct will ever be larger; a size above is taken for a missing initialisation.
 const LARGEST: usize = 1 << 16;
@@ -27,7 +28,7 @@ fn check_size<T: Versioned>(size: usize) -> Result<()> {
     }
     Err(Error::new(
         Status::InvalidValue,
-        format!(
+        text!(
             "struct_size of {} is {size}, and at least {} is needed: initialise it with {}",
             T::NAME,
             T::FIRST_SIZE,
@@ -58,7 +59,7 @@ pub(super) unsafe fn read<T: Versioned>(from: *const T) -> Result<T> {
     if tail.iter().any(|&byte| byte != 0) {
         return Err(Error::new(
             Status::InvalidValue,
-            format!(
+            text!(
                 "{} sets fields that this version of luma does not know",
                 T::NAME
             ),

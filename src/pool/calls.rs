@@ -5,6 +5,7 @@ use super::{Guard, Pool, Unusable};
 use crate::backend::Backend;
 use crate::error::Result;
 use std::cell::Cell;
+use std::sync::PoisonError;
 use std::time::Instant;
 
 thread_local! {
@@ -34,11 +35,15 @@ impl Pool {
         let outer = IN_BACKEND.replace(true);
         let result = calls(&*backend);
         IN_BACKEND.set(outer);
-        let mut guard = self.lock()?;
-        // A child that was forked inside the call has forgotten it.
-        guard.in_flight = guard.in_flight.saturating_sub(1);
-        guard.calls_ended += 1;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Also in a pool that another thread left half changed: somebody may wait for the end of
+        // this call. A child that was forked inside the call has forgotten it.
+        if let Some(open) = &mut *state {
+            open.in_flight = open.in_flight.saturating_sub(1);
+            open.calls_ended += 1;
+        }
         self.call_ended.notify_all();
+        let guard = self.usable(state)?;
         Ok((guard, result))
     }
 

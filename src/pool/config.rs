@@ -9,6 +9,7 @@ use crate::backend::{Backend, Memory};
 use crate::config::{BackendChoice, Limit, PresetChoice, environment};
 use crate::error::{Error, Result, Status};
 use crate::size::GRAIN;
+use crate::text::text;
 use std::sync::{Arc, OnceLock};
 
 /// Where a pool's memory comes from.
@@ -129,7 +130,7 @@ impl PoolConfig {
             if value == 0 || value % GRAIN != 0 {
                 return Err(Error::new(
                     Status::InvalidValue,
-                    format!("{name} is a multiple of {GRAIN} above 0, not {value}"),
+                    text!("{name} is a multiple of {GRAIN} above 0, not {value}"),
                 ));
             }
         }
@@ -158,7 +159,7 @@ impl PoolConfig {
             None => Ok(()),
             Some(_) => Err(Error::new(
                 Status::InvalidValue,
-                format!(
+                text!(
                     "capacity is for the host and simulated backends; the {kind} backend has the memory that it has"
                 ),
             )),
@@ -167,7 +168,7 @@ impl PoolConfig {
             0 => Ok(()),
             device => Err(Error::new(
                 Status::NoDevice,
-                format!("there is no device {device}: the {kind} backend has device 0 only"),
+                text!("there is no device {device}: the {kind} backend has device 0 only"),
             )),
         };
         match self.backend {

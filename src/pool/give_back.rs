@@ -4,11 +4,15 @@
 use super::calls::Locked;
 use super::growth::host_memory;
 use super::{Guard, Open, Pool};
-use crate::alloc::chunk::{HostMemoryExhausted, NIL};
+use crate::alloc::HostMemoryExhausted;
+use crate::alloc::chunk::NIL;
+use crate::alloc::host_memory::TryPush;
 use crate::alloc::paging::Span;
 use crate::alloc::region::RegionId;
 use crate::backend::{Backend, BackendResult};
 use crate::error::{Error, Result, Status};
+use crate::text::text;
+use std::cmp::Reverse;
 
 /// Give-backs that one request may make. Other threads may take each time what was given back for
 /// this one; so many times in a row means that there is not enough for all.
@@ -33,6 +37,18 @@ pub(super) enum Return {
         paged: bool,
     },
     Pages(Span),
+}
+
+/// A part, and whether the backend took it.
+pub(super) struct Planned {
+    part: Return,
+    done: bool,
+}
+
+impl From<Return> for Planned {
+    fn from(part: Return) -> Self {
+        Self { part, done: false }
+    }
 }
 
 impl Return {
@@ -69,18 +85,17 @@ impl Pool {
     pub(super) fn make_returns<'a>(
         &'a self,
         guard: Guard<'a>,
-        returns: Vec<Return>,
+        mut returns: Vec<Planned>,
     ) -> Locked<'a, u64> {
-        let (mut guard, results) = self.unlocked(guard, |backend| {
+        let (mut guard, returns) = self.unlocked(guard, |backend| {
+            for planned in &mut returns {
+                planned.done = planned.part.make(backend).is_ok();
+            }
             returns
-                .iter()
-                .map(|part| part.make(backend))
-                .collect::<Vec<_>>()
         })?;
         let mut given = 0;
-        for (part, result) in returns.iter().zip(results) {
-            let done = result.is_ok();
-            match *part {
+        for Planned { part, done } in returns {
+            match part {
                 Return::Region { id, bytes, .. } if done => {
                     guard.engine.region_released(id);
                     guard.calls.backend_releases += 1;
@@ -95,6 +110,23 @@ impl Pool {
             }
         }
         Ok((guard, given))
+    }
+
+    /// Gives marked pages back. Gives the bytes that went.
+    pub(super) fn return_pages<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        spans: Vec<Span>,
+    ) -> Locked<'a, u64> {
+        let mut returns: Vec<Planned> = Vec::new();
+        if returns.try_reserve(spans.len()).is_err() {
+            for span in spans {
+                guard.engine.unmap_failed(span);
+            }
+            return Err(Error::host_memory());
+        }
+        returns.extend(spans.into_iter().map(|span| Return::Pages(span).into()));
+        self.make_returns(guard, returns)
     }
 
     /// Gives every wholly free segment and every whole free page back to the backend. Gives the
@@ -139,10 +171,10 @@ impl Pool {
                 guard.ceiling = u64::MAX;
                 return Err(Error::new(
                     Status::InvalidValue,
-                    format!(
+                    text!(
                         "a limit of {} is below the {} that live blocks keep reserved; free blocks first",
-                        super::oom::bytes(bytes),
-                        super::oom::bytes(kept)
+                        super::oom::Bytes(bytes),
+                        super::oom::Bytes(kept)
                     ),
                 ));
             }
@@ -155,7 +187,7 @@ impl Open {
         &mut self,
         amount: Amount,
         beside: [u32; 2],
-    ) -> Result<Vec<Return>, HostMemoryExhausted> {
+    ) -> Result<Vec<Planned>, HostMemoryExhausted> {
         let page = self.pages.map(|pages| pages.unmap);
         self.plan_returns_of(amount, beside, page)
     }
@@ -167,12 +199,16 @@ impl Open {
         amount: Amount,
         beside: [u32; 2],
         page: Option<u64>,
-    ) -> Result<Vec<Return>, HostMemoryExhausted> {
-        let mut idle = self.engine.idle_regions();
+    ) -> Result<Vec<Planned>, HostMemoryExhausted> {
+        // An idle range goes as a whole, unless the request is to grow from it.
+        let mut idle = Vec::new();
+        for (id, bytes) in self.engine.idle_regions() {
+            if amount == Amount::All || !self.engine.is_paged(id) || beside == [NIL; 2] {
+                idle.try_push((id, bytes))?;
+            }
+        }
         if amount != Amount::All {
-            // An idle range goes as a whole, unless the request is to grow from it.
-            idle.retain(|&(id, _)| !self.engine.is_paged(id) || beside == [NIL; 2]);
-            idle.sort_by_key(|&(_, bytes)| std::cmp::Reverse(bytes));
+            idle.sort_unstable_by_key(|&(_, bytes)| Reverse(bytes));
         }
         let mut missing = match amount {
             Amount::All => u64::MAX,
@@ -183,31 +219,39 @@ impl Open {
                 bytes
             }
         };
-        let mut chosen = Vec::new();
+        let mut returns: Vec<Planned> = Vec::new();
+        returns
+            .try_reserve(idle.len())
+            .map_err(|_| HostMemoryExhausted)?;
         for (id, bytes) in idle {
             if missing == 0 {
                 break;
             }
             missing = missing.saturating_sub(bytes);
-            chosen.push(id);
-        }
-        let mut returns = Vec::new();
-        for id in chosen {
             let paged = self.engine.is_paged(id);
             let (base, span, bytes) = self.engine.begin_release(id);
-            returns.push(Return::Region {
+            let part = Return::Region {
                 id,
                 base,
                 span,
                 bytes,
                 paged,
-            });
+            };
+            returns.push(part.into());
         }
         if let (Some(page), true) = (page, missing > 0) {
             let bytes = (amount != Amount::All).then_some(missing);
             match self.engine.plan_unmap(bytes, page, beside) {
                 Ok(spans) if !spans.is_empty() => {
-                    returns.extend(spans.into_iter().map(Return::Pages));
+                    let room = returns.try_reserve(spans.len());
+                    if room.is_err() {
+                        for span in spans {
+                            self.engine.unmap_failed(span);
+                        }
+                        self.keep(&returns);
+                        return Err(HostMemoryExhausted);
+                    }
+                    returns.extend(spans.into_iter().map(|span| Return::Pages(span).into()));
                     missing = 0;
                 }
                 Ok(_) => {}
@@ -225,9 +269,9 @@ impl Open {
     }
 
     /// Takes the marks of regions off again.
-    fn keep(&mut self, returns: &[Return]) {
-        for part in returns {
-            match *part {
+    fn keep(&mut self, returns: &[Planned]) {
+        for planned in returns {
+            match planned.part {
                 Return::Region { id, .. } => self.engine.region_kept(id),
                 Return::Pages(span) => self.engine.unmap_failed(span),
             }

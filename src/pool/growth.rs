@@ -5,14 +5,16 @@
 //! may bring is pledged, so that the limit holds whatever the order in which calls end.
 
 use super::calls::Locked;
-use super::give_back::{MOST_GIVE_BACKS, Return};
+use super::give_back::MOST_GIVE_BACKS;
 use super::{Guard, Pool};
-use crate::alloc::chunk::{HostMemoryExhausted, NIL};
+use crate::alloc::HostMemoryExhausted;
+use crate::alloc::chunk::NIL;
 use crate::alloc::paging::{MapPlan, Span};
 use crate::alloc::{AddRegionError, Block, Request};
 use crate::backend::{BackendError, BackendResult, Pages};
 use crate::error::{Error, Result, Status};
 use crate::log::{self, Level};
+use crate::text::text;
 
 /// Why the backend brought nothing.
 #[derive(Clone, Copy, Debug)]
@@ -175,8 +177,7 @@ impl Pool {
                         return Ok((guard, None));
                     }
                     let given;
-                    (guard, given) =
-                        self.make_returns(guard, spans.into_iter().map(Return::Pages).collect())?;
+                    (guard, given) = self.return_pages(guard, spans)?;
                     if given == 0 {
                         return Ok((guard, None));
                     }
@@ -255,7 +256,7 @@ impl Pool {
             AddRegionError::HostMemoryExhausted => Error::host_memory(),
             AddRegionError::Malformed => Error::new(
                 Status::InvalidValue,
-                format!(
+                text!(
                     "the {name} backend answered a request for {span} bytes with {addr:#x}; an address is a multiple of 256 with {span} bytes behind it"
                 ),
             ),
@@ -263,7 +264,7 @@ impl Pool {
                 // Giving it back would take memory from under live blocks.
                 let error = Error::new(
                     Status::InvalidValue,
-                    format!(
+                    text!(
                         "the {name} backend answered a request for {span} bytes with {addr:#x}, which overlaps the {other} bytes at {base:#x} that it gave before and that are still in use; nothing was given back"
                     ),
                 );
@@ -282,7 +283,7 @@ impl Pool {
         match returned {
             Ok(()) => guard.calls.backend_releases += 1,
             Err(problem) => log::log(Level::Error, || {
-                format!(
+                text!(
                     "{span} bytes at {addr:#x} are lost: the {name} backend did not take them back: {problem}"
                 )
             }),

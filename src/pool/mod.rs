@@ -26,12 +26,13 @@ mod serve;
 
 pub use config::{BackendKind, PoolConfig, Preset};
 
-use crate::alloc::chunk::HostMemoryExhausted;
+use crate::alloc::HostMemoryExhausted;
 use crate::alloc::policy::Segmenter;
 use crate::alloc::{Engine, Located, Policy, Request};
 use crate::backend::{Backend, Memory, Pages};
 use crate::error::{Error, Result, Status};
 use crate::stats::Stats;
+use crate::text::text;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// What freed blocks are filled with in debug mode.
@@ -106,7 +107,7 @@ impl Open {
         let memory = backend.memory().map_err(|error| {
             Error::new(
                 Status::Driver,
-                format!(
+                text!(
                     "the {} backend cannot say what memory it has: {error}",
                     backend.name()
                 ),
@@ -116,7 +117,7 @@ impl Open {
         if policy.growth == crate::alloc::Growth::Fixed && limit == u64::MAX && memory.is_none() {
             return Err(Error::new(
                 Status::InvalidValue,
-                format!(
+                text!(
                     "fixed growth takes one segment of the whole limit, and the {} backend does not say how much it has: set memory_limit",
                     backend.name()
                 ),
@@ -188,7 +189,7 @@ impl Open {
             }
             Ok(())
         });
-        checked.map_err(|rule| Error::new(Status::Corrupted, format!("broken invariant: {rule}")))
+        checked.map_err(|rule| Error::new(Status::Corrupted, text!("broken invariant: {rule}")))
     }
 }
 
@@ -223,6 +224,17 @@ impl Pool {
         Ok(())
     }
 
+    /// The guard of a state that was locked whatever it is.
+    fn usable<'a>(&'a self, state: MutexGuard<'a, Option<Open>>) -> Result<Guard<'a>, Unusable> {
+        if self.state.is_poisoned() {
+            return Err(Unusable::Poisoned);
+        }
+        if state.is_none() {
+            return Err(Unusable::Destroyed);
+        }
+        Ok(Guard(state))
+    }
+
     #[inline(always)]
     fn lock(&self) -> Result<Guard<'_>, Unusable> {
         match self.state.lock() {
@@ -243,7 +255,7 @@ impl Pool {
         if align & align.wrapping_sub(1) != 0 && align != 0 {
             return Err(Error::new(
                 Status::InvalidValue,
-                format!("an alignment is 0 or a power of two, not {align}"),
+                text!("an alignment is 0 or a power of two, not {align}"),
             ));
         }
         if bytes == 0 {
@@ -282,7 +294,7 @@ impl Pool {
         let checked = guard.check_in_debug();
         drop(guard);
         if let Err(error) = &served {
-            crate::log::log(crate::log::Level::Info, || error.message().to_owned());
+            crate::log::log(crate::log::Level::Info, || text!("{error}"));
         }
         checked?;
         served.map(|block| Some(block.addr))
@@ -295,7 +307,7 @@ impl Pool {
         guard.calls.out_of_memory += 1;
         Err(Error::new(
             Status::OutOfMemory,
-            format!(
+            text!(
                 "out of memory: {bytes} bytes at a multiple of {} are more than any address space holds",
                 align.max(256)
             ),
@@ -427,7 +439,7 @@ impl Pool {
             }),
             Ok(None) => Err(Error::new(
                 Status::Unsupported,
-                format!(
+                text!(
                     "the {} backend does not say how much memory it has, and the pool has no limit",
                     backend.name()
                 ),
@@ -442,9 +454,9 @@ impl Open {
     #[cold]
     fn describe_bad_free(&self, addr: u64) -> Error {
         let message = match self.engine.locate(addr) {
-            Located::Foreign => format!("{addr:#x} is not from this pool"),
-            Located::Free => format!("{addr:#x} is free already, or was never handed out"),
-            Located::Start { block } | Located::Inside { block } => format!(
+            Located::Foreign => text!("{addr:#x} is not from this pool"),
+            Located::Free => text!("{addr:#x} is free already, or was never handed out"),
+            Located::Start { block } | Located::Inside { block } => text!(
                 "{addr:#x} is {} bytes inside the block of {} bytes at {:#x}; only that address frees it",
                 addr - block.addr,
                 block.size,

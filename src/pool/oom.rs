@@ -3,9 +3,13 @@
 
 use super::Open;
 use crate::alloc::Request;
+use crate::backend::Memory;
 use crate::error::{Error, Result, Status};
+use crate::size::GRAIN;
+use crate::text::text;
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Is told how many bytes could not be had; `true`: something was freed, try again.
 pub type Handler = Arc<dyn Fn(u64) -> bool + Send + Sync>;
@@ -13,13 +17,31 @@ pub type Handler = Arc<dyn Fn(u64) -> bool + Send + Sync>;
 /// What tells handlers apart: the function's and the user's pointer, as numbers.
 pub type HandlerKey = (usize, usize);
 
-static HANDLERS: Mutex<Vec<(HandlerKey, Handler)>> = Mutex::new(Vec::new());
+/// The handlers in the order in which they were added.
+#[derive(Default)]
+pub(super) struct Handlers {
+    list: Vec<Entry>,
+    /// How many were ever added.
+    added: u64,
+}
+
+struct Entry {
+    key: HandlerKey,
+    /// Larger than that of any handler added before.
+    serial: u64,
+    handler: Handler,
+}
+
+static HANDLERS: Mutex<Handlers> = Mutex::new(Handlers {
+    list: Vec::new(),
+    added: 0,
+});
 
 thread_local! {
     static IN_HANDLER: Cell<bool> = const { Cell::new(false) };
 }
 
-fn handlers() -> std::sync::MutexGuard<'static, Vec<(HandlerKey, Handler)>> {
+fn handlers() -> MutexGuard<'static, Handlers> {
     HANDLERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -29,13 +51,23 @@ fn handlers() -> std::sync::MutexGuard<'static, Vec<(HandlerKey, Handler)>> {
 /// `InvalidValue`: it is there already.
 pub fn add_handler(key: HandlerKey, handler: Handler) -> Result<()> {
     let mut handlers = handlers();
-    if handlers.iter().any(|(other, _)| *other == key) {
+    if handlers.list.iter().any(|entry| entry.key == key) {
         return Err(Error::new(
             Status::InvalidValue,
             "this handler is set already with the same user pointer",
         ));
     }
-    handlers.push((key, handler));
+    handlers
+        .list
+        .try_reserve(1)
+        .map_err(|_| Error::host_memory())?;
+    handlers.added += 1;
+    let serial = handlers.added;
+    handlers.list.push(Entry {
+        key,
+        serial,
+        handler,
+    });
     Ok(())
 }
 
@@ -45,9 +77,12 @@ pub fn add_handler(key: HandlerKey, handler: Handler) -> Result<()> {
 /// `InvalidValue`: it is not there.
 pub fn remove_handler(key: HandlerKey) -> Result<()> {
     let mut handlers = handlers();
-    match handlers.iter().position(|(other, _)| *other == key) {
+    match handlers.list.iter().position(|entry| entry.key == key) {
         Some(at) => {
-            handlers.remove(at);
+            let removed = handlers.list.remove(at);
+            // What the handler owns may call luma when it goes.
+            drop(handlers);
+            drop(removed);
             Ok(())
         }
         None => Err(Error::new(
@@ -58,108 +93,132 @@ pub fn remove_handler(key: HandlerKey) -> Result<()> {
 }
 
 /// Keeps the list from changing, for a fork.
-pub(super) fn lock_for_fork() -> std::sync::MutexGuard<'static, Vec<(HandlerKey, Handler)>> {
+pub(super) fn lock_for_fork() -> MutexGuard<'static, Handlers> {
     handlers()
 }
 
 /// The handlers that one request may call, each once.
 pub(super) struct HandlerRound {
-    left: std::vec::IntoIter<(HandlerKey, Handler)>,
+    /// The serial of the last one called.
+    last: u64,
+    /// The serial of the last one that may be called.
+    most: u64,
 }
 
 impl HandlerRound {
     /// Those that are set now. None inside a handler: an allocation made there fails plainly.
     pub(super) fn begin() -> Self {
-        let handlers = if IN_HANDLER.get() {
-            Vec::new()
+        let most = if IN_HANDLER.get() {
+            0
         } else {
-            handlers().clone()
+            handlers().added
         };
-        Self {
-            left: handlers.into_iter(),
+        Self { last: 0, most }
+    }
+
+    /// Takes the next handler, if one is left.
+    pub(super) fn next(&mut self) -> Option<Handler> {
+        if self.last >= self.most {
+            return None;
         }
-    }
-
-    /// Calls handlers until one says that it freed something. To be called without any lock.
-    pub(super) fn call(&mut self, bytes: u64) -> bool {
-        self.left.any(|(_, handler)| {
-            IN_HANDLER.set(true);
-            let freed = handler(bytes);
-            IN_HANDLER.set(false);
-            freed
-        })
-    }
-
-    /// Whether none is left.
-    pub(super) fn is_over(&self) -> bool {
-        self.left.as_slice().is_empty()
+        let handlers = handlers();
+        let entry = handlers
+            .list
+            .iter()
+            .find(|entry| entry.serial > self.last && entry.serial <= self.most);
+        self.last = entry.map_or(self.most, |entry| entry.serial);
+        entry.map(|entry| entry.handler.clone())
     }
 }
 
+/// Calls a handler. To be done without any lock.
+pub(super) fn call(handler: &Handler, bytes: u64) -> bool {
+    IN_HANDLER.set(true);
+    let freed = handler(bytes);
+    IN_HANDLER.set(false);
+    freed
+}
+
 /// A size for people, with the exact figure where that is another one.
-pub(crate) fn bytes(value: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if value < 1024 {
-        return format!("{value} bytes");
+pub(crate) struct Bytes(pub(crate) u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        let value = self.0;
+        if value < 1024 {
+            return write!(f, "{value} bytes");
+        }
+        let unit = (value.ilog2() / 10) as usize - 1;
+        let scaled = value as f64 / (1u64 << (10 * (unit + 1))) as f64;
+        write!(f, "{scaled:.2} {} ({value} bytes)", UNITS[unit])
     }
-    let unit = (value.ilog2() / 10) as usize - 1;
-    let scaled = value as f64 / (1u64 << (10 * (unit + 1))) as f64;
-    format!("{scaled:.2} {} ({value} bytes)", UNITS[unit])
+}
+
+/// What a message says about a request that nothing could serve.
+struct OutOfMemory<'a> {
+    open: &'a Open,
+    request: &'a Request,
 }
 
 impl Open {
     /// The failure of a request that nothing could serve.
     pub(super) fn out_of_memory(&self, request: &Request) -> Error {
-        let usage = self.engine.usage();
-        let idle: u64 = self
-            .engine
-            .idle_regions()
-            .iter()
-            .map(|(_, bytes)| bytes)
-            .sum();
-        let stuck = self.engine.free_bytes() - idle;
-        let mut message = format!("out of memory: {} asked for", bytes(request.requested));
-        if request.align > crate::size::GRAIN {
-            message += &format!(" at a multiple of {}", request.align);
-        }
-        message += &format!(
-            "; allocated {} in {} blocks, reserved {}, largest free block {}, free behind live blocks {}",
-            bytes(usage.allocated),
-            usage.live,
-            bytes(usage.reserved),
-            bytes(self.engine.largest_free()),
-            bytes(stuck),
-        );
-        message += &match self.limit {
-            u64::MAX => "; limit none".to_owned(),
-            limit => format!("; limit {}", bytes(limit)),
+        let report = OutOfMemory {
+            open: self,
+            request,
         };
-        let memory = self.backend.memory().ok().flatten();
-        message += &match memory {
-            Some(memory) => format!(
-                "; the {} device has {} free of {}",
-                self.backend.name(),
-                bytes(memory.free),
-                bytes(memory.total)
-            ),
-            None => format!(
-                "; the {} backend does not say what it has",
-                self.backend.name()
-            ),
-        };
-        message += &format!(
-            ". {}",
-            self.advice(request, memory.map(|memory| memory.total), stuck)
-        );
-        Error::new(Status::OutOfMemory, message)
+        Error::new(Status::OutOfMemory, text!("{report}"))
     }
+}
 
-    fn advice(&self, request: &Request, total: Option<u64>, stuck: u64) -> &'static str {
-        if request.size > self.limit {
+impl fmt::Display for OutOfMemory<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { open, request } = self;
+        let engine = &open.engine;
+        let usage = engine.usage();
+        let stuck = engine.free_bytes() - engine.idle_bytes();
+        write!(f, "out of memory: {} asked for", Bytes(request.requested))?;
+        if request.align > GRAIN {
+            write!(f, " at a multiple of {}", request.align)?;
+        }
+        write!(
+            f,
+            "; allocated {} in {} blocks, reserved {}, largest free block {}, free behind live blocks {}",
+            Bytes(usage.allocated),
+            usage.live,
+            Bytes(usage.reserved),
+            Bytes(engine.largest_free()),
+            Bytes(stuck),
+        )?;
+        match open.limit {
+            u64::MAX => write!(f, "; limit none")?,
+            limit => write!(f, "; limit {}", Bytes(limit))?,
+        }
+        let name = open.backend.name();
+        let memory = open.backend.memory().ok().flatten();
+        match memory {
+            Some(Memory { free, total }) => write!(
+                f,
+                "; the {name} device has {} free of {}",
+                Bytes(free),
+                Bytes(total)
+            )?,
+            None => write!(f, "; the {name} backend does not say what it has")?,
+        }
+        let total = memory.map(|memory| memory.total);
+        write!(f, ". {}", self.advice(total, stuck))
+    }
+}
+
+impl OutOfMemory<'_> {
+    fn advice(&self, total: Option<u64>, stuck: u64) -> &'static str {
+        let Self { open, request } = self;
+        if request.size > open.limit {
             return "The request is larger than the limit: raise it (luma_pool_set_limit; LUMA_MEMORY_LIMIT for a default pool), or ask for less";
         }
         if total.is_some_and(|total| request.size > total) {
-            return match self.backend.name() {
+            return match open.backend.name() {
                 "host" => {
                     "The request is larger than the device: raise LUMA_HOST_CAPACITY, or ask for less"
                 }
@@ -169,7 +228,7 @@ impl Open {
         if stuck >= request.size {
             return "Enough is free, but in pieces between live blocks: free some of those, allocate what lives longest first, or use a backend with pages";
         }
-        if self.limit != u64::MAX {
+        if open.limit != u64::MAX {
             return "Free some blocks, raise the limit (luma_pool_set_limit; LUMA_MEMORY_LIMIT for a default pool), or add an out-of-memory handler that frees something";
         }
         "Free some blocks, or add an out-of-memory handler that frees something"
@@ -180,12 +239,16 @@ impl Open {
 mod tests {
     use super::*;
 
+    fn shown(value: u64) -> String {
+        Bytes(value).to_string()
+    }
+
     #[test]
     fn sizes_read_well() {
-        assert_eq!(bytes(0), "0 bytes");
-        assert_eq!(bytes(1023), "1023 bytes");
-        assert_eq!(bytes(1536), "1.50 KiB (1536 bytes)");
-        assert_eq!(bytes(5 << 30), "5.00 GiB (5368709120 bytes)");
-        assert_eq!(bytes(u64::MAX), "16.00 EiB (18446744073709551615 bytes)");
+        assert_eq!(shown(0), "0 bytes");
+        assert_eq!(shown(1023), "1023 bytes");
+        assert_eq!(shown(1536), "1.50 KiB (1536 bytes)");
+        assert_eq!(shown(5 << 30), "5.00 GiB (5368709120 bytes)");
+        assert_eq!(shown(u64::MAX), "16.00 EiB (18446744073709551615 bytes)");
     }
 }

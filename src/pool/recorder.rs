@@ -45,7 +45,7 @@ pub fn is_on() -> bool {
         }
     });
     if let Some(problem) = problem {
-        log::log(Level::Error, || problem);
+        log::log(Level::Error, || problem.into());
     }
     recorder.is_some()
 }

@@ -10,6 +10,7 @@ use crate::alloc::Located;
 use crate::config::environment;
 use crate::error::{Error, Result, Status};
 use crate::log;
+use crate::text::text;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -84,6 +85,10 @@ fn slot_at(index: usize) -> Option<&'static Slot> {
 
 impl Registry {
     fn take_slot(&mut self) -> Result<&'static Slot> {
+        // So that giving a slot back needs no memory.
+        self.resting
+            .try_reserve(self.used + 1 - self.resting.len())
+            .map_err(|_| Error::host_memory())?;
         if self.resting.len() >= RESTING_SLOTS {
             if let Some(slot) = self.resting.pop_front() {
                 return Ok(slot);
@@ -135,9 +140,9 @@ fn slot(handle: Handle) -> Result<&'static Slot> {
 #[cold]
 fn bad_handle(handle: Handle) -> Error {
     let message = if handle == 0 {
-        "the pool is NULL".to_owned()
+        "the pool is NULL".into()
     } else {
-        format!(
+        text!(
             "{handle:#x} is no pool; it was destroyed, or is not from luma_pool_create or luma_default_pool"
         )
     };
@@ -210,7 +215,7 @@ fn read_environment() {
 fn tell_choice(slot: &'static Slot) {
     log::log(log::Level::Info, || {
         let name = slot.pool.backend_name().unwrap_or("closed");
-        format!(
+        text!(
             "the default pool of device 0 uses the {name} backend; this version of luma has no CUDA backend"
         )
     });
@@ -268,7 +273,7 @@ pub fn default_slot_of(device: i32) -> Result<&'static Slot> {
 fn no_device(device: i32) -> Error {
     Error::new(
         Status::NoDevice,
-        format!("there is no device {device}: host memory is device 0"),
+        text!("there is no device {device}: host memory is device 0"),
     )
 }
 
@@ -300,7 +305,7 @@ pub fn other_owner(addr: u64, but: &'static Pool) -> Option<(Handle, bool)> {
 pub struct ForkGuard {
     record: Option<recorder::ForkGuard>,
     pools: Vec<MutexGuard<'static, Option<Open>>>,
-    _handlers: MutexGuard<'static, Vec<(oom::HandlerKey, oom::Handler)>>,
+    _handlers: MutexGuard<'static, oom::Handlers>,
     _sink: MutexGuard<'static, Option<log::Sink>>,
     _registry: MutexGuard<'static, Registry>,
 }

@@ -7,7 +7,7 @@
 use super::calls::Locked;
 use super::give_back::{Amount, MOST_GIVE_BACKS};
 use super::growth::{Grown, Refusal, host_memory};
-use super::oom::HandlerRound;
+use super::oom::{self, HandlerRound};
 use super::{Guard, Open, Pool};
 use crate::alloc::chunk::NIL;
 use crate::alloc::{Block, Request};
@@ -40,7 +40,7 @@ impl Pool {
             let possible = guard.could_ever_hold(request);
             if possible && guard.policy().release_on_failure && give_backs < MOST_GIVE_BACKS {
                 let mut given = 0;
-                for amount in guard.amounts(request, refusal) {
+                for amount in guard.amounts(request, refusal).into_iter().flatten() {
                     let beside = if amount == Amount::All {
                         [NIL; 2]
                     } else {
@@ -80,17 +80,18 @@ impl Pool {
                 }
                 continue;
             }
-            if !handlers.is_over() {
+            let mut freed = false;
+            while let (false, Some(handler)) = (freed, handlers.next()) {
                 drop(guard);
-                let freed = handlers.call(request.requested);
+                freed = oom::call(&handler, request.requested);
                 guard = self.lock()?;
-                if freed {
-                    give_backs = 0;
-                    if let Some(block) = guard.look(request)? {
-                        return Ok((guard, Ok(block)));
-                    }
-                    continue;
+            }
+            if freed {
+                give_backs = 0;
+                if let Some(block) = guard.look(request)? {
+                    return Ok((guard, Ok(block)));
                 }
+                continue;
             }
             guard.calls.out_of_memory += 1;
             let error = guard.out_of_memory(request);
@@ -120,17 +121,17 @@ impl Open {
     }
 
     /// What to give back, one after the other until something goes.
-    fn amounts(&self, request: &Request, refusal: Refusal) -> Vec<Amount> {
+    fn amounts(&self, request: &Request, refusal: Refusal) -> [Option<Amount>; 3] {
         if self.policy().releases_all_at_once() {
             // XLA's DeallocateFreeRegions: everything, if that can help.
             let left = self.limit.saturating_sub(self.engine.usage().reserved);
             let helps = self.engine.reclaimable(None).saturating_add(left) >= request.size;
-            return if helps { vec![Amount::All] } else { Vec::new() };
+            return [helps.then_some(Amount::All), None, None];
         }
-        vec![
-            Amount::AtLeast(refusal.short),
-            Amount::AtLeast(refusal.needed),
-            Amount::All,
+        [
+            Some(Amount::AtLeast(refusal.short)),
+            Some(Amount::AtLeast(refusal.needed)),
+            Some(Amount::All),
         ]
     }
 }
