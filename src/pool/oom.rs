@@ -226,7 +226,14 @@ impl OutOfMemory<'_> {
             };
         }
         if stuck >= request.size {
-            return "Enough is free, but in pieces between live blocks: free some of those, allocate what lives longest first, or use a backend with pages";
+            return match open.pages {
+                None => {
+                    "Enough is free, but in pieces between live blocks: free some of those, allocate what lives longest first, or use a backend with pages"
+                }
+                Some(_) => {
+                    "Enough is free, but in pieces between live blocks that are smaller than a page: free some of those, or allocate what lives longest first"
+                }
+            };
         }
         if open.limit != u64::MAX {
             return "Free some blocks, raise the limit (luma_pool_set_limit; LUMA_MEMORY_LIMIT for a default pool), or add an out-of-memory handler that frees something";

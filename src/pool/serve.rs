@@ -13,10 +13,12 @@ use crate::alloc::chunk::NIL;
 use crate::alloc::{Block, Request};
 use crate::config::environment;
 use crate::error::Result;
+use crate::size::GRAIN;
 use std::time::Instant;
 
 impl Pool {
-    /// Serves a request that no free block fits. In order: grow; give back as much as is missing,
+    /// Serves a request that the quick look found no free block for. In order: look at every place
+    /// that its alignment may have hidden; grow; give back as much as is missing,
     /// grow; give all back that is free, grow; look at every place there is; wait for the backend
     /// calls of other threads; call the handlers; fail. After each step that changed something it
     /// looks again from the start.
@@ -29,6 +31,11 @@ impl Pool {
         let mut handlers = HandlerRound::begin();
         let mut give_backs = 0;
         let deadline = Instant::now() + environment().oom_wait;
+        if request.align > GRAIN {
+            if let Some(block) = guard.look(request)? {
+                return Ok((guard, Ok(block)));
+            }
+        }
         loop {
             let grown;
             (guard, grown) = self.grow(guard, request)?;
@@ -81,7 +88,10 @@ impl Pool {
                 continue;
             }
             let mut freed = false;
-            while let (false, Some(handler)) = (freed, handlers.next()) {
+            while !freed {
+                let Some(handler) = handlers.next() else {
+                    break;
+                };
                 drop(guard);
                 freed = oom::call(&handler, request.requested);
                 guard = self.lock()?;
@@ -101,9 +111,12 @@ impl Pool {
 }
 
 impl Open {
-    /// Serves a request from free blocks.
+    /// Serves a request from free blocks. Wherever there is a place it is found: memory that a plan
+    /// put where an alignment needs it must not be passed over, or growing would go on.
     pub(super) fn look(&mut self, request: &Request) -> Result<Option<Block>> {
-        self.engine.allocate(request).map_err(host_memory)
+        self.engine
+            .allocate_exhaustively(request)
+            .map_err(host_memory)
     }
 
     /// Whether the request would fit if nothing else were there.
