@@ -20,6 +20,16 @@
 #define LUMA_VERSION_MINOR 1
 #define LUMA_VERSION_PATCH 0
 
+/** The initial value of a luma_pool_config_t: every field is the default. */
+#define LUMA_POOL_CONFIG_INIT \
+  { sizeof(struct luma_pool_config_t), LUMA_BACKEND_AUTO, 0, LUMA_PRESET_DEFAULT, \
+    LUMA_GROWTH_DEFAULT, 0, 0, 0, LUMA_SWITCH_DEFAULT, LUMA_SWITCH_DEFAULT, 0, NULL, NULL, NULL }
+
+/** The initial value of a luma_stats_t: all zero. */
+#define LUMA_STATS_INIT \
+  { sizeof(struct luma_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+
 /**
  * What a call answers. The numbers are part of the interface and are never reused.
  */
@@ -357,7 +367,7 @@ extern "C" {
  * may call luma. A call that began before another callback was set may still end in the old one.
  * `level`: 1 error, 2 warning, 3 information, 4 detail. The message is valid during the call.
  *
- * # Safety
+ * Pointers:
  * `callback` may be called with `user` from any thread until the process ends.
  */
 void luma_set_log_callback(luma_log_fn_t callback,
@@ -418,7 +428,7 @@ size_t luma_empty_cache(void);
  *
  * Errors: `LUMA_ERROR_INVALID_VALUE`, `LUMA_ERROR_NO_DEVICE`.
  *
- * # Safety
+ * Pointers:
  * `out` is NULL or points to a `luma_stats_t` of `out->struct_size` bytes.
  */
 __attribute__((warn_unused_result)) enum luma_status_t luma_stats(struct luma_stats_t *out);
@@ -449,7 +459,7 @@ __attribute__((warn_unused_result)) size_t luma_usable_size(const void *ptr);
  * Errors: `LUMA_ERROR_INVALID_VALUE` for NULL, `LUMA_ERROR_NO_DEVICE`, `LUMA_ERROR_UNSUPPORTED` where
  * the backend does not say.
  *
- * # Safety
+ * Pointers:
  * Both pointers are NULL or valid for writing.
  */
 __attribute__((warn_unused_result))
@@ -463,7 +473,7 @@ enum luma_status_t luma_memory_info(size_t *free_bytes,
  * Errors: `LUMA_ERROR_INVALID_VALUE` after the first use or for a bad field,
  * `LUMA_ERROR_NO_DEVICE`.
  *
- * # Safety
+ * Pointers:
  * `config` is NULL or points to a `luma_pool_config_t` of `config->struct_size` bytes. Callbacks in
  * it stay valid until the process ends.
  */
@@ -499,7 +509,7 @@ __attribute__((warn_unused_result)) enum luma_status_t luma_last_status(void);
  * Errors: `LUMA_ERROR_INVALID_VALUE` for NULL or a bad field, `LUMA_ERROR_NO_DEVICE`,
  * `LUMA_ERROR_UNSUPPORTED`.
  *
- * # Safety
+ * Pointers:
  * `config` is NULL or points to a `luma_pool_config_t` of `config->struct_size` bytes; callbacks in it
  * stay valid until the pool is destroyed. `out` is NULL or valid for writing.
  */
@@ -543,7 +553,7 @@ size_t luma_pool_empty_cache(struct luma_pool_t *pool);
 /**
  * Writes the statistics of a pool, as `luma_stats`.
  *
- * # Safety
+ * Pointers:
  * `out` is NULL or points to a `luma_stats_t` of `out->struct_size` bytes.
  */
 __attribute__((warn_unused_result))
@@ -582,7 +592,7 @@ __attribute__((warn_unused_result)) int luma_pool_is_host_accessible(struct luma
  *
  * Errors: `LUMA_ERROR_INVALID_VALUE` for NULL, or if it is there with the same `user`.
  *
- * # Safety
+ * Pointers:
  * `handler` may be called with `user` from any thread until it is removed, and until calls that began
  * before have ended.
  */
@@ -604,12 +614,3 @@ enum luma_status_t luma_remove_oom_handler(luma_oom_fn_t handler,
 #endif  // __cplusplus
 
 #endif  /* LUMA_H */
-
-/** The initial value of a luma_pool_config_t: every field is the default. */
-#define LUMA_POOL_CONFIG_INIT \
-  { sizeof(struct luma_pool_config_t), LUMA_BACKEND_AUTO, 0, LUMA_PRESET_DEFAULT, \
-    LUMA_GROWTH_DEFAULT, 0, 0, 0, LUMA_SWITCH_DEFAULT, LUMA_SWITCH_DEFAULT, 0, NULL, NULL, NULL }
-
-/** The initial value of a luma_stats_t: all zero. */
-#define LUMA_STATS_INIT \
-  { sizeof(struct luma_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }

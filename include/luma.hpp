@@ -113,6 +113,7 @@ inline void require_host_memory(luma_pool_t *pool, const char *user) {
                     std::string(user) + ": the pool is empty (moved from, or never made)");
     }
     if (luma_pool_is_host_accessible(pool) == 0) {
+        require(luma_last_status());
         throw error(LUMA_ERROR_UNSUPPORTED,
                     std::string(user) +
                         ": the host cannot touch this pool's memory (what callbacks give counts "
@@ -153,7 +154,13 @@ public:
     }
 
     /// Gives wholly free segments back to the backend and returns their bytes.
-    std::size_t empty_cache() const { return luma_pool_empty_cache(handle()); }
+    std::size_t empty_cache() const {
+        const std::size_t given = luma_pool_empty_cache(handle());
+        if (given == 0) {
+            require(luma_last_status());
+        }
+        return given;
+    }
 
     [[nodiscard]] luma_stats_t stats() const {
         luma_stats_t out{};

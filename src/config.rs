@@ -20,6 +20,9 @@ pub struct EnvOption {
     parse: fn(&mut Settings, &str) -> Result<(), String>,
 }
 
+/// Some thirty years; far more could not be added to the time of day.
+const MOST_SECONDS: f64 = 1e9;
+
 /// Every environment variable that luma reads.
 pub const OPTIONS: &[EnvOption] = &[
     EnvOption {
@@ -130,8 +133,9 @@ pub const OPTIONS: &[EnvOption] = &[
             settings.oom_wait = value
                 .parse()
                 .ok()
-                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-                .ok_or("a number of seconds is needed, as 10 or 0.5")?;
+                .filter(|seconds| (0.0..=MOST_SECONDS).contains(seconds))
+                .map(Duration::from_secs_f64)
+                .ok_or("a number of seconds up to 1000000000 is needed, as 10 or 0.5")?;
             Ok(())
         },
     },
@@ -290,12 +294,12 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         }
     })?;
     let suffix = text[digits..].trim_start().to_ascii_lowercase();
-    let shift = match suffix.trim_end_matches('b').trim_end_matches('i') {
-        "" if suffix.is_empty() || suffix == "b" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
+    let shift = match suffix.as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
         _ => return Err(format!("unknown suffix {:?}", &text[digits..])),
     };
     number
@@ -359,6 +363,7 @@ mod tests {
             "1X",
             "1i",
             "1ib",
+            "1Kbb",
             "18446744073709551616",
             "16777216T",
         ] {
@@ -387,7 +392,7 @@ mod tests {
             ("LUMA_LOG", "loud"),
             ("LUMA_DEBUG", "yes"),
             ("LUMA_TRACE", ""),
-            ("LUMA_OOM_WAIT", "-1"),
+            ("LUMA_OOM_WAIT", "1e19"),
         ];
         assert_eq!(
             bad.map(|(name, _)| name).as_slice(),

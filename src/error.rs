@@ -2,6 +2,7 @@
 //! What can go wrong, as a number and a sentence.
 
 use crate::text::Text;
+use std::ffi::CStr;
 use std::fmt;
 
 /// The number of a failure; the values of `luma_status_t`.
@@ -43,17 +44,17 @@ impl Status {
     ];
 
     /// A few words that say what the status means.
-    pub const fn description(self) -> &'static str {
+    pub const fn description(self) -> &'static CStr {
         match self {
-            Self::InvalidValue => "invalid value",
-            Self::OutOfMemory => "out of memory",
-            Self::InvalidPointer => "invalid pointer",
-            Self::NoDevice => "no usable device",
-            Self::Driver => "driver failure",
-            Self::Unsupported => "not supported",
-            Self::Corrupted => "broken invariant",
-            Self::Infeasible => "no plan within the capacities",
-            Self::Internal => "internal error",
+            Self::InvalidValue => c"invalid value",
+            Self::OutOfMemory => c"out of memory",
+            Self::InvalidPointer => c"invalid pointer",
+            Self::NoDevice => c"no usable device",
+            Self::Driver => c"driver failure",
+            Self::Unsupported => c"not supported",
+            Self::Corrupted => c"broken invariant",
+            Self::Infeasible => c"no plan within the capacities",
+            Self::Internal => c"internal error",
         }
     }
 }

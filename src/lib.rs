@@ -28,6 +28,7 @@ pub mod backend;
 pub mod config;
 pub mod error;
 pub mod ffi;
+mod flag;
 pub mod log;
 pub mod pool;
 pub mod size;

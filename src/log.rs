@@ -2,9 +2,10 @@
 //! Messages for people: to the callback that a program set, otherwise to standard error where
 //! `LUMA_LOG` asks for it. Never called with a pool's lock held.
 
+use crate::flag::Raised;
 use crate::text::Text;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How grave a message is.
@@ -37,9 +38,10 @@ impl Level {
 pub type Sink = Arc<dyn Fn(Level, &str) + Send + Sync>;
 
 static SINK: Mutex<Option<Sink>> = Mutex::new(None);
-/// The gravest level that is left out plus one; 0 before anybody said.
+/// Whether there is a sink; to find out without the lock.
+static HAS_SINK: AtomicBool = AtomicBool::new(false);
+/// The least grave level that is wanted, 0 for none; `UNSET` before anybody said.
 static CHOSEN: AtomicU8 = AtomicU8::new(UNSET);
-static HAS_SINK: AtomicU8 = AtomicU8::new(0);
 const UNSET: u8 = u8::MAX;
 
 thread_local! {
@@ -55,15 +57,18 @@ pub fn set_level(level: Option<Level>) {
 /// Sets where messages go; `None`: to standard error.
 pub fn set_sink(sink: Option<Sink>) {
     let mut slot = SINK.lock().unwrap_or_else(PoisonError::into_inner);
-    HAS_SINK.store(u8::from(sink.is_some()), Ordering::Relaxed);
-    *slot = sink;
+    HAS_SINK.store(sink.is_some(), Ordering::Relaxed);
+    let before = std::mem::replace(&mut *slot, sink);
+    // What the old sink owns may log when it goes.
+    drop(slot);
+    drop(before);
 }
 
 /// Whether a message of this level would go anywhere. A sink gets information and graver unless
 /// a level was chosen; standard error gets nothing unless one was.
 pub fn enabled(level: Level) -> bool {
     let most = match CHOSEN.load(Ordering::Relaxed) {
-        UNSET if HAS_SINK.load(Ordering::Relaxed) == 1 => Level::Info as u8,
+        UNSET if HAS_SINK.load(Ordering::Relaxed) => Level::Info as u8,
         UNSET => 0,
         chosen => chosen,
     };
@@ -78,7 +83,7 @@ pub fn log(level: Level, message: impl FnOnce() -> Text) {
     // The sink is called without the lock, so that it may set another one.
     let sink = SINK.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let message = message();
-    IN_SINK.set(true);
+    let _inside = Raised::new(&IN_SINK);
     match sink {
         Some(sink) => sink(level, &message),
         None => {
@@ -87,10 +92,9 @@ pub fn log(level: Level, message: impl FnOnce() -> Text) {
             let _ = writeln!(std::io::stderr(), "luma: {}: {message}", level.name());
         }
     }
-    IN_SINK.set(false);
 }
 
-/// Runs `inside` while no other thread is changing the sink, for a fork.
+/// Keeps the sink from changing, for a fork.
 pub(crate) fn lock_for_fork() -> std::sync::MutexGuard<'static, Option<Sink>> {
     SINK.lock().unwrap_or_else(PoisonError::into_inner)
 }

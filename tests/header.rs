@@ -23,7 +23,11 @@ fn the_header_is_what_the_source_says() {
         .generate()
         .expect("the sources can be read")
         .write(&mut generated);
-    compare_or_bless("include/luma.h", std::str::from_utf8(&generated).unwrap());
+    // Rust's heading for a contract about pointers, in C's words.
+    let header = String::from_utf8(generated)
+        .unwrap()
+        .replace("# Safety", "Pointers:");
+    compare_or_bless("include/luma.h", &header);
 }
 
 #[test]

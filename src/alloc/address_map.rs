@@ -182,7 +182,8 @@ impl AddressMap {
         let mask = self.buckets.len().checked_sub(1)?;
         let (at, tag) = hash(addr);
         let mut at = at & mask;
-        loop {
+        // Every bucket may have passed something on, though none is full any more.
+        for _ in 0..self.buckets.len() {
             let bucket = &self.buckets[at];
             if let Some(slot) = bucket.find(tag, |id| addr_of(id) == addr) {
                 return Some((at, slot));
@@ -192,6 +193,7 @@ impl AddressMap {
             }
             at = (at + 1) & mask;
         }
+        None
     }
 
     /// The chunk at an address.
@@ -255,6 +257,34 @@ mod tests {
             }
             prop_assert!(map.buckets.iter().all(|bucket| bucket.passed == 0 && bucket.tags == 0 && bucket.more_tags == 0));
         }
+    }
+
+    #[test]
+    fn a_search_ends_when_every_bucket_has_passed_something_on() {
+        let addr_of = |id: ChunkId| u64::from(id) << GRAIN_BITS;
+        let mut map = AddressMap::default();
+        map.reserve(addr_of).unwrap();
+        let mut absent = None;
+        for bucket in 0..SMALLEST {
+            let mut ids = (0..u32::MAX).filter(|&id| hash(addr_of(id)).0 % SMALLEST == bucket);
+            // What lies there already takes a slot, too.
+            let taken = map.buckets[bucket]
+                .ids
+                .iter()
+                .filter(|&&id| id != NIL)
+                .count();
+            let fillers: Vec<ChunkId> = ids.by_ref().take(SLOTS - taken).collect();
+            let passed = ids.next().unwrap();
+            for &id in fillers.iter().chain([&passed]) {
+                map.insert(addr_of(id), id);
+            }
+            for id in fillers {
+                assert_eq!(map.remove(addr_of(id), addr_of), Some(id));
+            }
+            absent = ids.next();
+        }
+        assert!(map.buckets.iter().all(|bucket| bucket.passed > 0));
+        assert_eq!(map.get(addr_of(absent.unwrap()), addr_of), None);
     }
 
     #[test]

@@ -14,6 +14,8 @@
 use super::chunk::{ChunkId, Chunks, Links, NIL};
 use super::heap::{meld, rank, restore_ranks};
 use super::host_memory::{HostMemoryExhausted, TryPush};
+use super::tree::{heap_links, next_in_tree, trie_links};
+use super::trie::{at_least, smallest};
 use crate::size::GRAIN_BITS;
 
 /// Below this many grains each size has a bin of its own.
@@ -62,15 +64,20 @@ pub struct SizeIndex {
 
 impl SizeIndex {
     /// An empty index.
-    pub fn new(ties: Ties) -> Self {
-        Self {
+    pub fn new(ties: Ties) -> Result<Self, HostMemoryExhausted> {
+        let mut bins = Vec::new();
+        bins.try_reserve_exact(BINS)
+            .map_err(|_| HostMemoryExhausted)?;
+        bins.resize(BINS, NIL);
+        let bins = bins.into_boxed_slice().try_into();
+        Ok(Self {
             ties,
-            bins: Box::new([NIL; BINS]),
+            bins: bins.map_err(|_| HostMemoryExhausted)?,
             occupied: [0; WORDS],
             occupied_words: 0,
             len: 0,
             bytes: 0,
-        }
+        })
     }
 
     /// Chunks in the index.
@@ -356,11 +363,8 @@ impl SizeIndex {
                     "bin {bin}: its bit does not say whether it is empty"
                 ));
             }
-            let mut tries = vec![(root, NIL, 0u32)];
-            while let Some((node, parent, depth)) = tries.pop() {
-                if node == NIL {
-                    continue;
-                }
+            let mut node = root;
+            while node != NIL {
                 let chunk = chunks
                     .get(node)
                     .ok_or_else(|| format!("bin {bin}: chunk {node} does not exist"))?;
@@ -371,7 +375,14 @@ impl SizeIndex {
                         chunk.size
                     ));
                 }
-                if chunk.links.heap_parent != NIL || chunk.links.trie_parent != parent {
+                let parent = chunk.links.trie_parent;
+                let (mut depth, mut up) = (0, node);
+                while up != root && up != NIL && depth <= open {
+                    depth += 1;
+                    up = chunks[up].links.trie_parent;
+                }
+                if chunk.links.heap_parent != NIL || up != root || (node == root) != (parent == NIL)
+                {
                     return Err(format!(
                         "chunk {node}: broken link to its parent in bin {bin}"
                     ));
@@ -389,11 +400,20 @@ impl SizeIndex {
                     }
                 }
                 for child in chunk.links.trie_child {
-                    tries.push((child, node, depth + 1));
+                    if child != NIL
+                        && chunks
+                            .get(child)
+                            .is_none_or(|below| below.links.trie_parent != node)
+                    {
+                        return Err(format!(
+                            "chunk {node}: its child {child} in bin {bin} does not know it"
+                        ));
+                    }
                 }
                 let (heap_count, heap_bytes) = self.check_heap(chunks, node)?;
                 count += heap_count;
                 bytes += heap_bytes;
+                node = next_in_tree(root, node, true, trie_links(chunks));
             }
         }
         if (count, bytes) != (self.len, self.bytes) {
@@ -407,8 +427,8 @@ impl SizeIndex {
 
     fn check_heap(&self, chunks: &Chunks, root: ChunkId) -> Result<(usize, u64), String> {
         let (mut count, mut bytes) = (0, 0);
-        let mut stack = vec![root];
-        while let Some(id) = stack.pop() {
+        let mut id = root;
+        while id != NIL {
             let chunk = &chunks[id];
             count += 1;
             bytes += chunk.size;
@@ -430,7 +450,6 @@ impl SizeIndex {
                 if self.ties == Ties::LowestAddress && below.addr <= chunk.addr {
                     return Err(format!("chunk {child}: below its parent in the heap"));
                 }
-                stack.push(child);
             }
             let (l, r) = (rank(chunks, left), rank(chunks, right));
             let holds = match self.ties {
@@ -440,104 +459,10 @@ impl SizeIndex {
             if !holds {
                 return Err(format!("chunk {id}: wrong rank"));
             }
+            id = next_in_tree(root, id, true, heap_links(chunks));
         }
         Ok((count, bytes))
     }
-}
-
-/// A node's parent and children.
-type TreeLinks = (ChunkId, [ChunkId; 2]);
-
-fn heap_links(chunks: &Chunks) -> impl Fn(ChunkId) -> TreeLinks + '_ {
-    |id| {
-        let links = &chunks[id].links;
-        (links.heap_parent, [links.heap_left, links.heap_right])
-    }
-}
-
-fn trie_links(chunks: &Chunks) -> impl Fn(ChunkId) -> TreeLinks + '_ {
-    |id| (chunks[id].links.trie_parent, chunks[id].links.trie_child)
-}
-
-/// The node after `at` in a walk over the tree under `root` that comes to parents first; `NIL` at
-/// its end. Without `enter` the walk leaves out what is below `at`.
-fn next_in_tree(
-    root: ChunkId,
-    mut at: ChunkId,
-    enter: bool,
-    links: impl Fn(ChunkId) -> TreeLinks,
-) -> ChunkId {
-    if enter {
-        let (_, children) = links(at);
-        if let Some(child) = children.into_iter().find(|&child| child != NIL) {
-            return child;
-        }
-    }
-    while at != root {
-        let (parent, _) = links(at);
-        let (_, [first, second]) = links(parent);
-        if first == at && second != NIL {
-            return second;
-        }
-        at = parent;
-    }
-    NIL
-}
-
-/// The node of the smallest size in a trie.
-#[inline]
-fn smallest(chunks: &Chunks, root: ChunkId) -> ChunkId {
-    smallest_or(chunks, root, NIL, u64::MAX)
-}
-
-/// The node of the smallest size below `best_size` in a trie, or `best`. The smallest size is on
-/// the leftmost path, at any depth.
-#[inline]
-fn smallest_or(chunks: &Chunks, mut at: ChunkId, mut best: ChunkId, mut best_size: u64) -> ChunkId {
-    while at != NIL {
-        let node = &chunks[at];
-        if node.size < best_size {
-            best = at;
-            best_size = node.size;
-        }
-        let child = node.links.trie_child;
-        at = if child[0] != NIL { child[0] } else { child[1] };
-    }
-    best
-}
-
-/// The node of the smallest size that is at least `size` in a trie, or `NIL`.
-#[inline]
-fn at_least(chunks: &Chunks, root: ChunkId, size: u64, mut open: u32) -> ChunkId {
-    let grains = size >> GRAIN_BITS;
-    let (mut best, mut best_size) = (NIL, u64::MAX);
-    // The deepest subtree to the right of the path holds the next larger sizes.
-    let mut larger = NIL;
-    let mut at = root;
-    while at != NIL {
-        let node = &chunks[at];
-        if node.size >= size && node.size < best_size {
-            best = at;
-            best_size = node.size;
-            if best_size == size {
-                return best;
-            }
-        }
-        if open == 0 {
-            break;
-        }
-        open -= 1;
-        let child = node.links.trie_child;
-        if grains >> open & 1 == 1 {
-            at = child[1];
-        } else {
-            if child[1] != NIL {
-                larger = child[1];
-            }
-            at = child[0];
-        }
-    }
-    smallest_or(chunks, larger, best, best_size)
 }
 
 #[cfg(test)]
@@ -571,7 +496,7 @@ mod tests {
             by_address: bool,
         ) {
             let mut chunks = Chunks::default();
-            let mut index = SizeIndex::new(if by_address { Ties::LowestAddress } else { Ties::Any });
+            let mut index = SizeIndex::new(if by_address { Ties::LowestAddress } else { Ties::Any }).unwrap();
             let mut model = BTreeSet::new();
             let mut next_addr = 0;
             for (kind, grains, pick) in steps {

@@ -34,6 +34,15 @@ impl Engine {
             end = region.end();
             self.check_region(id, &mut sums)?;
         }
+        for id in self.regions.hidden_ids() {
+            if self.regions[id].live > 0 {
+                return Err(format!(
+                    "region {:#x} is being given back and has live blocks",
+                    self.regions[id].base
+                ));
+            }
+            self.check_region(id, &mut sums)?;
+        }
         let usage = self.usage;
         let free = self.free.check(&self.chunks)?;
         let holes = self.holes.check(&self.chunks)?;

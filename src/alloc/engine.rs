@@ -116,16 +116,16 @@ pub struct Engine {
 
 impl Engine {
     /// An engine without regions.
-    pub fn new(policy: Policy) -> Self {
-        Self {
+    pub fn new(policy: Policy) -> Result<Self, HostMemoryExhausted> {
+        Ok(Self {
             policy,
             chunks: Chunks::default(),
-            free: SizeIndex::new(policy.ties),
-            holes: SizeIndex::new(Ties::LowestAddress),
+            free: SizeIndex::new(policy.ties)?,
+            holes: SizeIndex::new(Ties::LowestAddress)?,
             live: AddressMap::default(),
             regions: Regions::default(),
             usage: Usage::default(),
-        }
+        })
     }
 
     /// What it holds.
@@ -282,23 +282,38 @@ impl Engine {
             .live
             .remove(addr, |id| chunks[id].addr)
             .ok_or(NotLive)?;
-        let chunk = &mut self.chunks[id];
         let block = Block {
             addr,
-            size: chunk.size,
+            size: self.chunks[id].size,
         };
-        self.usage.live -= 1;
-        self.usage.requested -= chunk.requested();
-        self.usage.allocated -= block.size;
-        chunk.set_free(freed_at);
-        self.regions[chunk.region].live -= 1;
-        self.list_free(id);
+        self.free_unmapped(id, freed_at);
         Ok(block)
     }
 
-    /// Merges a free chunk that is in no index with its free neighbours, and lists the result.
+    /// Frees a live chunk that is not in the address map any more. Gives the chunk that it became a
+    /// part of.
     #[inline]
-    pub(super) fn list_free(&mut self, mut id: ChunkId) {
+    fn free_unmapped(&mut self, id: ChunkId, freed_at: u64) -> ChunkId {
+        let chunk = &mut self.chunks[id];
+        self.usage.live -= 1;
+        self.usage.requested -= chunk.requested();
+        self.usage.allocated -= chunk.size;
+        chunk.set_free(freed_at);
+        self.regions[chunk.region].live -= 1;
+        self.list_free(id)
+    }
+
+    /// Frees a live chunk. Gives the chunk that it became a part of.
+    pub(super) fn free_chunk(&mut self, id: ChunkId, freed_at: u64) -> ChunkId {
+        let chunks = &self.chunks;
+        self.live.remove(chunks[id].addr, |id| chunks[id].addr);
+        self.free_unmapped(id, freed_at)
+    }
+
+    /// Merges a free chunk that is in no index with its free neighbours, and lists the result, whose
+    /// id it gives.
+    #[inline]
+    pub(super) fn list_free(&mut self, mut id: ChunkId) -> ChunkId {
         let (prev, next) = (self.chunks[id].prev, self.chunks[id].next);
         if next != NIL && self.chunks[next].state == State::Free {
             self.free.remove(&mut self.chunks, next);
@@ -310,6 +325,7 @@ impl Engine {
             id = prev;
         }
         self.free.insert(&mut self.chunks, id);
+        id
     }
 
     /// Joins a chunk with the next one. Free chunks keep the later of their times.

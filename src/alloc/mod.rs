@@ -7,6 +7,7 @@
 //!
 //! - [`chunk`]: the pieces of regions and the table that holds them;
 //! - [`bins`]: free chunks by (size, address), for the best fit;
+//! - `trie`, `tree`: searches by size, and walks;
 //! - `heap`: the chunks of one size, by address;
 //! - [`address_map`]: from a live block's address to its chunk;
 //! - [`region`]: what the backend granted;
@@ -28,6 +29,8 @@ pub mod paging;
 pub mod policy;
 pub mod region;
 pub mod supply;
+mod tree;
+mod trie;
 
 pub use engine::{Block, Engine, Located, NotLive, Request, Usage};
 pub use host_memory::HostMemoryExhausted;

@@ -86,7 +86,7 @@ impl Engine {
         let Some(place) = best else {
             return Ok(MapPlan::NoRange);
         };
-        self.map_place(&place, pages, step, available)
+        self.map_place(&place, request, pages, step, available)
     }
 
     /// As [`Engine::plan_map`], over every hole: the least that must be mapped anywhere. For the
@@ -108,7 +108,7 @@ impl Engine {
             }
         });
         match best {
-            Some(place) => self.map_place(&place, pages, None, available),
+            Some(place) => self.map_place(&place, request, pages, None, available),
             None => Ok(MapPlan::NoRange),
         }
     }
@@ -116,6 +116,7 @@ impl Engine {
     fn map_place(
         &mut self,
         place: &Place,
+        request: &Request,
         pages: Pages,
         step: Option<u64>,
         available: u64,
@@ -131,7 +132,9 @@ impl Engine {
         let room = self.chunks[place.hole].end() - place.from;
         let wanted = step.map_or(least, |step| {
             let rounded = round_up(place.to, pages.unmap).unwrap_or(place.to);
-            step.max(rounded - place.from)
+            // From inside a page to the end of another would be more than the request rounded up.
+            let most = round_up(request.size, pages.unmap).unwrap_or(least);
+            step.max((rounded - place.from).min(most))
         });
         let bytes = wanted
             .min(room)

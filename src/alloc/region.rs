@@ -43,20 +43,26 @@ impl Region {
 pub struct Regions {
     slots: Vec<Option<Region>>,
     vacant: Vec<RegionId>,
-    /// Base and id of each region, in the order of addresses.
+    /// Base and id of each region, in the order of addresses; without those that are leaving.
     by_base: Vec<(u64, RegionId)>,
+    /// Regions that the backend is taking back. Their addresses may be granted anew before the
+    /// pool hears that they are gone, so they count as nobody's.
+    leaving: Vec<RegionId>,
 }
 
 impl Regions {
     /// Makes sure that the table has a slot for one more.
     pub fn reserve(&mut self) -> Result<(), HostMemoryExhausted> {
         self.slots.try_reserve(1).map_err(|_| HostMemoryExhausted)?;
+        // So that giving a region back, or keeping it after all, needs no memory.
+        let most = self.slots.len() + 1;
+        for table in [&mut self.vacant, &mut self.leaving] {
+            table
+                .try_reserve(most - table.len())
+                .map_err(|_| HostMemoryExhausted)?;
+        }
         self.by_base
-            .try_reserve(1)
-            .map_err(|_| HostMemoryExhausted)?;
-        // So that giving a region back needs no memory.
-        self.vacant
-            .try_reserve(self.slots.len() + 1 - self.vacant.len())
+            .try_reserve(most - self.by_base.len())
             .map_err(|_| HostMemoryExhausted)
     }
 
@@ -68,9 +74,27 @@ impl Regions {
             (self.slots.len() - 1) as RegionId
         });
         self.slots[id as usize] = Some(region);
+        self.list(base, id);
+        id
+    }
+
+    fn list(&mut self, base: u64, id: RegionId) {
         let at = self.position_after(base);
         self.by_base.insert(at, (base, id));
-        id
+    }
+
+    /// The backend is going to take a region back: its addresses count as nobody's.
+    pub fn hide(&mut self, id: RegionId) {
+        let at = self.position_after(self[id].base) - 1;
+        debug_assert_eq!(self.by_base[at].1, id);
+        self.by_base.remove(at);
+        self.leaving.push(id);
+    }
+
+    /// The backend has not taken a hidden region back.
+    pub fn show(&mut self, id: RegionId) {
+        self.leaving.retain(|&other| other != id);
+        self.list(self[id].base, id);
     }
 
     /// How many regions begin at `addr` or below.
@@ -78,26 +102,24 @@ impl Regions {
         self.by_base.partition_point(|&(base, _)| base <= addr)
     }
 
-    /// Takes a region out.
+    /// Takes a region out, hidden or not.
     pub fn remove(&mut self, id: RegionId) -> Region {
-        let region = self.slots[id as usize]
-            .take()
-            .expect("the region is in the table");
-        let at = self.position_after(region.base) - 1;
-        debug_assert_eq!(self.by_base[at], (region.base, id));
-        self.by_base.remove(at);
+        self.by_base.retain(|&(_, other)| other != id);
+        self.leaving.retain(|&other| other != id);
         self.vacant.push(id);
-        region
+        self.slots[id as usize]
+            .take()
+            .expect("the region is in the table")
     }
 
-    /// Regions in the table.
+    /// Regions in the table, hidden ones too.
     pub fn len(&self) -> usize {
-        self.by_base.len()
+        self.by_base.len() + self.leaving.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.by_base.is_empty()
+        self.len() == 0
     }
 
     /// The region with `addr` in it.
@@ -113,9 +135,14 @@ impl Regions {
         (base < self[id].end()).then_some(id)
     }
 
-    /// Ids in the order of addresses.
-    pub fn ids(&self) -> impl DoubleEndedIterator<Item = RegionId> + '_ {
+    /// Ids in the order of addresses, without the hidden ones.
+    pub fn ids(&self) -> impl Iterator<Item = RegionId> + '_ {
         self.by_base.iter().map(|&(_, id)| id)
+    }
+
+    /// Ids of hidden regions.
+    pub fn hidden_ids(&self) -> impl Iterator<Item = RegionId> + '_ {
+        self.leaving.iter().copied()
     }
 }
 

@@ -2,7 +2,7 @@
 //! Regions coming and going: what the backend granted, and what it takes back.
 
 use super::chunk::{NIL, State};
-use super::engine::{Engine, Usage};
+use super::engine::Engine;
 use super::host_memory::HostMemoryExhausted;
 use super::policy::Policy;
 use super::region::{Region, RegionId};
@@ -29,6 +29,7 @@ impl From<HostMemoryExhausted> for AddRegionError {
         Self::HostMemoryExhausted
     }
 }
+
 impl Engine {
     /// Adds what the backend granted. `paged`: addresses only, which get memory by
     /// [`Engine::plan_map`]; otherwise memory, of which all is free.
@@ -129,6 +130,7 @@ impl Engine {
             self.regions[id].busy += 1;
             at = self.chunks[at].next;
         }
+        self.regions.hide(id);
         let region = &self.regions[id];
         (region.base, region.span, bytes)
     }
@@ -149,6 +151,7 @@ impl Engine {
 
     /// The backend did not take a region back: it is as it was.
     pub fn region_kept(&mut self, id: RegionId) {
+        self.regions.show(id);
         let mut at = self.regions[id].first;
         while at != NIL {
             self.regions[id].busy -= 1;
@@ -168,21 +171,27 @@ impl Engine {
         self.usage.peak_reserved = self.usage.peak_reserved.max(self.usage.reserved);
     }
 
-    /// Takes the region with the highest addresses out, live blocks or not, with the memory in it.
-    /// Its blocks are not counted any more; when the last region has gone, nothing is.
+    /// Takes a region out of the table, live blocks or not, with the memory in it. For the end of a
+    /// pool: nothing else is kept in order.
     pub fn take_region(&mut self) -> Option<(Region, u64)> {
-        let id = self.regions.ids().next_back()?;
+        let id = self.regions.ids().chain(self.regions.hidden_ids()).next()?;
         let bytes = self.mapped_bytes(id);
-        let region = self.regions.remove(id);
-        if self.regions.is_empty() {
-            let usage = Usage {
-                peak_allocated: self.usage.peak_allocated,
-                peak_reserved: self.usage.peak_reserved,
-                ..Usage::default()
+        Some((self.regions.remove(id), bytes))
+    }
+
+    /// Frees every live block.
+    pub fn free_all(&mut self) {
+        for at in 0..self.regions.len() {
+            let Some(id) = self.regions.ids().nth(at) else {
+                break;
             };
-            *self = Self::new(self.policy);
-            self.usage = usage;
+            let mut at = self.regions[id].first;
+            while at != NIL {
+                if self.chunks[at].state == State::Live {
+                    at = self.free_chunk(at, 0);
+                }
+                at = self.chunks[at].next;
+            }
         }
-        Some((region, bytes))
     }
 }

@@ -164,6 +164,11 @@ impl Backend for HostBackend {
         SEGMENT_ALIGN
     }
 
+    fn largest_align(&self) -> u64 {
+        // A process has 47 bits of addresses.
+        1 << 46
+    }
+
     fn allocate(&self, bytes: u64) -> BackendResult<u64> {
         self.device.take(bytes)?;
         self.map_aligned(bytes, libc::PROT_READ | libc::PROT_WRITE)

@@ -101,6 +101,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
         GRAIN
     }
 
+    /// No address that it could give is a multiple of a larger power of two.
+    fn largest_align(&self) -> u64 {
+        1 << 63
+    }
+
     /// A segment of `bytes` bytes (a multiple of 256); gives its address.
     fn allocate(&self, bytes: u64) -> BackendResult<u64>;
 

@@ -7,11 +7,22 @@ use crate::error::Status;
 use crate::size::{GRAIN, round_up};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Below any address that it gives.
+/// Each device has addresses of its own, as devices of one process have: so many, the first of them
+/// here.
+const ADDRESSES: u64 = 1 << 48;
 const FIRST_ADDRESS: u64 = 1 << 32;
 
-/// A simulated device. Addresses are never given twice.
+/// Devices made so far. After some 65,000 their addresses begin anew.
+static DEVICES: AtomicU64 = AtomicU64::new(0);
+
+fn first_address() -> u64 {
+    let device = DEVICES.fetch_add(1, Ordering::Relaxed) % (u64::MAX / ADDRESSES - 1);
+    device * ADDRESSES + FIRST_ADDRESS
+}
+
+/// A simulated device. It never gives an address twice.
 #[derive(Debug)]
 pub struct SimulatedBackend {
     capacity: u64,
@@ -41,7 +52,7 @@ impl SimulatedBackend {
             capacity,
             paged: true,
             state: Mutex::new(State {
-                next_address: FIRST_ADDRESS,
+                next_address: first_address(),
                 used: 0,
                 grants: BTreeMap::new(),
                 mapped: BTreeMap::new(),

@@ -4,7 +4,6 @@ use super::last_error;
 use super::types::luma_status_t;
 use crate::error::{Error, Result, Status};
 use crate::text::text;
-use std::any::Any;
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 
@@ -92,7 +91,7 @@ pub(super) fn call<R: Returned>(body: impl FnOnce() -> Result<R::Success>) -> R 
             R::success(value)
         }
         Ok(Err(error)) => fail(&error),
-        Err(payload) => fail(&panicked(&*payload)),
+        Err(_) => panicked(),
     }
 }
 
@@ -103,21 +102,18 @@ fn fail<R: Returned>(error: &Error) -> R {
     R::failure(status)
 }
 
+/// The body panicked, and has been unwound.
 #[cold]
-fn panicked(payload: &(dyn Any + Send)) -> Error {
-    let reason = payload
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message");
-    Error::new(
-        Status::Internal,
-        text!("a bug in luma, please report it: {reason}"),
-    )
+fn panicked<R: Returned>() -> R {
+    let message = last_error::copy();
+    crate::log::log(crate::log::Level::Error, || message.clone());
+    // Whoever heard of it may have called luma: what this call says comes last.
+    last_error::set(luma_status_t::LUMA_ERROR_INTERNAL, &message);
+    R::failure(luma_status_t::LUMA_ERROR_INTERNAL)
 }
 
-/// Keeps panics inside of calls from being printed: their message is the call's error, and is
-/// logged. Other panics go where they went before.
+/// Keeps panics inside of calls from being printed: their message becomes the call's. Nothing else is
+/// done here, while locks may be held. Other panics go where they went before.
 pub(super) fn quiet_panics() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -125,7 +121,8 @@ pub(super) fn quiet_panics() {
             before(info);
             return;
         }
-        crate::log::log(crate::log::Level::Error, || text!("{info}"));
+        let message = text!("a bug in luma, please report it: {info}");
+        last_error::set(luma_status_t::LUMA_ERROR_INTERNAL, &message);
     }));
 }
 

@@ -6,7 +6,7 @@ use super::pools::{parse_config, to_stats};
 use super::process;
 use super::types::{luma_pool_config_t, luma_pool_t, luma_stats_t, luma_status_t};
 use super::versioned;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Status};
 use crate::pool::{Pool, registry};
 use crate::text::text;
 use core::ffi::{c_int, c_void};
@@ -58,16 +58,23 @@ pub extern "C" fn luma_free(ptr: *mut c_void) -> luma_status_t {
         if ptr.is_null() {
             return Ok(());
         }
+        if !registry::has_default() {
+            let error = Error::new(
+                Status::InvalidPointer,
+                text!("{ptr:p} is not from this pool, which nothing was allocated from"),
+            );
+            return Err(with_other_owner(error, ptr as u64, None));
+        }
         let pool = default_pool()?;
         pool.free(ptr as u64)
-            .map_err(|error| with_other_owner(error, ptr as u64, pool))
+            .map_err(|error| with_other_owner(error, ptr as u64, Some(pool)))
     })
 }
 
 /// Adds to the message of a bad free which other pool has the memory.
 #[cold]
-pub(super) fn with_other_owner(error: Error, addr: u64, pool: &'static Pool) -> Error {
-    if error.status() != crate::error::Status::InvalidPointer {
+pub(super) fn with_other_owner(error: Error, addr: u64, pool: Option<&'static Pool>) -> Error {
+    if error.status() != Status::InvalidPointer {
         return error;
     }
     let hint = match registry::other_owner(addr, pool) {

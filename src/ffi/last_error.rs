@@ -4,6 +4,7 @@
 //! a failure can be told when the host's memory is used up, and while the process exits.
 
 use super::types::luma_status_t;
+use crate::text::{Text, text};
 use core::ffi::c_char;
 use std::cell::{Cell, UnsafeCell};
 
@@ -53,6 +54,19 @@ pub(super) fn set(status: luma_status_t, message: &str) {
 /// The last status.
 pub(super) fn status() -> luma_status_t {
     LAST.with(|last| last.status.get())
+}
+
+/// A copy of the last message.
+pub(super) fn copy() -> Text {
+    LAST.with(|last| {
+        // SAFETY: as in `set`; the copy is made before anything else can run on this thread.
+        let buffer = unsafe { &*last.message.get() };
+        let end = buffer.iter().position(|&byte| byte == 0).unwrap_or(0);
+        text!(
+            "{}",
+            std::str::from_utf8(&buffer[..end]).unwrap_or_default()
+        )
+    })
 }
 
 /// The last message; empty after a success.

@@ -74,24 +74,9 @@ pub extern "C" fn luma_status_string(status: c_int) -> *const c_char {
         _ => Status::ALL
             .into_iter()
             .find(|known| *known as c_int == status)
-            .map_or(c"unknown status", c_description),
+            .map_or(c"unknown status", Status::description),
     };
     words.as_ptr()
-}
-
-/// [`Status::description`] for C.
-fn c_description(status: Status) -> &'static core::ffi::CStr {
-    match status {
-        Status::InvalidValue => c"invalid value",
-        Status::OutOfMemory => c"out of memory",
-        Status::InvalidPointer => c"invalid pointer",
-        Status::NoDevice => c"no usable device",
-        Status::Driver => c"driver failure",
-        Status::Unsupported => c"not supported",
-        Status::Corrupted => c"broken invariant",
-        Status::Infeasible => c"no plan within the capacities",
-        Status::Internal => c"internal error",
-    }
 }
 
 /// The library's version, as "0.1.0".

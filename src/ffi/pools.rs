@@ -302,7 +302,7 @@ pub extern "C" fn luma_pool_free(
             return Ok(());
         }
         pool.free(ptr as u64)
-            .map_err(|error| with_other_owner(error, ptr as u64, pool))
+            .map_err(|error| with_other_owner(error, ptr as u64, Some(pool)))
     })
 }
 

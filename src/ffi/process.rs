@@ -18,13 +18,18 @@ thread_local! {
 /// Prepares the process, once: before the first pool is made.
 pub(super) fn start() {
     static STARTED: Once = Once::new();
+    if STARTED.is_completed() {
+        return;
+    }
+    // Before anything is begun once: bad values are logged, and whoever hears of them may call luma.
+    registry::read_environment();
     STARTED.call_once(|| {
         boundary::quiet_panics();
         // SAFETY: the handlers may run at any fork, on the forking thread: they only lock and
         // unlock. The library is never unloaded (-z nodelete). A failure leaves forks without
         // protection, as in a library that has none.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
-        if recorder::is_on() {
+        if recorder::is_recording() {
             // SAFETY: the handler may run at any exit: it only writes a file.
             unsafe { libc::atexit(at_exit) };
         }
@@ -51,7 +56,7 @@ extern "C" fn in_child() {
 }
 
 extern "C" fn at_exit() {
-    if let Some(problem) = recorder::flush() {
+    if let Some(problem) = recorder::begin_exit() {
         log::log(Level::Error, || text!("the trace is incomplete: {problem}"));
     }
 }

@@ -29,7 +29,7 @@ fn check_size<T: Versioned>(size: usize) -> Result<()> {
     Err(Error::new(
         Status::InvalidValue,
         text!(
-            "struct_size of {} is {size}, and at least {} is needed: initialise it with {}",
+            "struct_size of {} is {size}, which is not between {} and {LARGEST}: initialise it with {}",
             T::NAME,
             T::FIRST_SIZE,
             T::INIT

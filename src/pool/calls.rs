@@ -1,11 +1,15 @@
 #![forbid(unsafe_code)]
 //! Backend calls: made with the pool's lock released, and waited for by requests that would fail.
 
-use super::{Guard, Pool, Unusable};
-use crate::backend::Backend;
+use super::{Guard, Open, Pool, Unusable};
+use crate::backend::{Backend, BackendResult};
+use crate::config::environment;
 use crate::error::Result;
+use crate::flag::Raised;
+use crate::log::{self, Level};
+use crate::text::text;
 use std::cell::Cell;
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Instant;
 
 thread_local! {
@@ -22,6 +26,67 @@ pub(super) fn in_backend() -> bool {
 /// A result that comes with the lock, taken again.
 pub(super) type Locked<'a, T> = Result<(Guard<'a>, T)>;
 
+/// Until when a request that would fail waits for other threads; `None`: for as long as it takes.
+pub(super) fn deadline() -> Option<Instant> {
+    Instant::now().checked_add(environment().oom_wait)
+}
+
+/// A call in the pool's books; ended there even when it panics.
+struct InFlight<'a>(&'a Pool);
+
+impl<'a> InFlight<'a> {
+    /// Ends it, and gives the lock under which its outcome must be told to the engine: whoever
+    /// finds no call in progress relies on that.
+    fn end(self) -> MutexGuard<'a, Option<Open>> {
+        let pool = self.0;
+        std::mem::forget(self);
+        pool.end_call()
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        drop(self.0.end_call());
+    }
+}
+
+/// Logs a backend call. Gives its outcome on.
+pub(super) fn told<T>(
+    backend: &dyn Backend,
+    call: &str,
+    bytes: u64,
+    outcome: BackendResult<T>,
+) -> BackendResult<T> {
+    log::log(Level::Debug, || match &outcome {
+        Ok(_) => text!("{} backend: {call} of {bytes} bytes", backend.name()),
+        Err(error) => text!(
+            "{} backend: {call} of {bytes} bytes: {error}",
+            backend.name()
+        ),
+    });
+    outcome
+}
+
+/// Gives a range or a segment back to its backend, whatever lives in it.
+pub(super) fn take_back(
+    backend: &dyn Backend,
+    base: u64,
+    span: u64,
+    mapped: u64,
+    paged: bool,
+) -> BackendResult<()> {
+    if paged {
+        told(
+            backend,
+            "unreserve",
+            span,
+            backend.unreserve(base, span, mapped),
+        )
+    } else {
+        told(backend, "release", span, backend.release(base, span))
+    }
+}
+
 impl Pool {
     /// Makes backend calls with the lock released.
     pub(super) fn unlocked<'a, T>(
@@ -32,9 +97,15 @@ impl Pool {
         guard.in_flight += 1;
         let backend = guard.backend.clone();
         drop(guard);
-        let outer = IN_BACKEND.replace(true);
+        let in_flight = InFlight(self);
+        let in_backend = Raised::new(&IN_BACKEND);
         let result = calls(&*backend);
-        IN_BACKEND.set(outer);
+        drop(in_backend);
+        let guard = self.usable(in_flight.end())?;
+        Ok((guard, result))
+    }
+
+    fn end_call(&self) -> MutexGuard<'_, Option<Open>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Also in a pool that another thread left half changed: somebody may wait for the end of
         // this call. A child that was forked inside the call has forgotten it.
@@ -43,8 +114,7 @@ impl Pool {
             open.calls_ended += 1;
         }
         self.call_ended.notify_all();
-        let guard = self.usable(state)?;
-        Ok((guard, result))
+        state
     }
 
     /// Waits until a backend call of another thread has ended. `false`: there is none, or time is
@@ -52,25 +122,28 @@ impl Pool {
     pub(super) fn wait_for_others<'a>(
         &'a self,
         mut guard: Guard<'a>,
-        deadline: Instant,
+        deadline: Option<Instant>,
     ) -> Locked<'a, bool> {
         if in_backend() {
             return Ok((guard, false));
         }
         let ended = guard.calls_ended;
         while guard.in_flight > 0 && guard.calls_ended == ended {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok((guard, false));
-            }
-            let (state, _) = self
-                .call_ended
-                .wait_timeout(guard.0, left)
-                .map_err(|_| Unusable::Poisoned)?;
-            if state.is_none() {
-                return Err(Unusable::Destroyed.into());
-            }
-            guard = Guard(state);
+            let state = match deadline {
+                None => self
+                    .call_ended
+                    .wait(guard.0)
+                    .map_err(|_| Unusable::Poisoned)?,
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Ok((guard, false));
+                    }
+                    let waited = self.call_ended.wait_timeout(guard.0, left);
+                    waited.map_err(|_| Unusable::Poisoned)?.0
+                }
+            };
+            guard = self.usable(state)?;
         }
         let waited = guard.calls_ended != ended;
         Ok((guard, waited))

@@ -8,6 +8,7 @@ use crate::backend::simulated::SimulatedBackend;
 use crate::backend::{Backend, Memory};
 use crate::config::{BackendChoice, Limit, PresetChoice, environment};
 use crate::error::{Error, Result, Status};
+use crate::log::{self, Level};
 use crate::size::GRAIN;
 use crate::text::text;
 use std::sync::{Arc, OnceLock};
@@ -109,6 +110,14 @@ impl PoolConfig {
             };
         }
         self.memory_limit = self.memory_limit.or(environment.memory_limit);
+        if let (BackendKind::Callbacks, Some(Limit::Fraction(_))) =
+            (self.backend, self.memory_limit)
+        {
+            log::log(Level::Warning, || {
+                "LUMA_MEMORY_LIMIT is ignored: it is a percentage of the device, and callbacks do not say how much they have; set it in bytes".into()
+            });
+            self.memory_limit = None;
+        }
         self
     }
 

@@ -1,8 +1,9 @@
 #![forbid(unsafe_code)]
 //! Giving memory back: wholly free segments, and whole free pages of ranges.
 
-use super::calls::Locked;
+use super::calls::{Locked, deadline, take_back, told};
 use super::growth::host_memory;
+use super::oom::Bytes;
 use super::{Guard, Open, Pool};
 use crate::alloc::HostMemoryExhausted;
 use crate::alloc::chunk::NIL;
@@ -58,11 +59,12 @@ impl Return {
                 base,
                 span,
                 bytes,
-                paged: true,
+                paged,
                 ..
-            } => backend.unreserve(base, span, bytes),
-            Self::Region { base, span, .. } => backend.release(base, span),
-            Self::Pages(span) => backend.unmap(span.addr, span.bytes),
+            } => take_back(backend, base, span, bytes, paged),
+            Self::Pages(Span { addr, bytes, .. }) => {
+                told(backend, "unmap", bytes, backend.unmap(addr, bytes))
+            }
         }
     }
 }
@@ -76,9 +78,6 @@ impl Pool {
         beside: [u32; 2],
     ) -> Locked<'a, u64> {
         let returns = guard.plan_returns(amount, beside).map_err(host_memory)?;
-        if returns.is_empty() {
-            return Ok((guard, 0));
-        }
         self.make_returns(guard, returns)
     }
 
@@ -87,6 +86,9 @@ impl Pool {
         guard: Guard<'a>,
         mut returns: Vec<Planned>,
     ) -> Locked<'a, u64> {
+        if returns.is_empty() {
+            return Ok((guard, 0));
+        }
         let (mut guard, returns) = self.unlocked(guard, |backend| {
             for planned in &mut returns {
                 planned.done = planned.part.make(backend).is_ok();
@@ -140,44 +142,65 @@ impl Pool {
     /// Sets the most that may be reserved (0: no limit), giving back what is free beyond it.
     ///
     /// # Errors
-    /// `InvalidValue`: live blocks keep more than that in use. Nothing is given back then.
+    /// `InvalidValue`: live blocks keep more than that in use. `Driver`: the backend does not take
+    /// enough back. The limit stays as it was then.
     pub fn set_limit(&self, bytes: u64) -> Result<()> {
         let limit = if bytes == 0 { u64::MAX } else { bytes };
         let mut guard = self.lock()?;
+        // Nothing grows meanwhile, while the limit that holds is still the old one.
+        guard.ceiling = limit;
+        let lowered;
+        (guard, lowered) = self.fit_into(guard, limit)?;
+        guard.ceiling = u64::MAX;
+        lowered?;
+        guard.limit = limit;
+        guard.check_in_debug()
+    }
+
+    /// Gives back what is free, until no more than `limit` is held.
+    fn fit_into<'a>(&'a self, mut guard: Guard<'a>, limit: u64) -> Locked<'a, Result<()>> {
+        let deadline = deadline();
         loop {
             let held = guard.engine.usage().reserved.saturating_add(guard.pledged);
             if held <= limit {
-                guard.limit = limit;
-                guard.ceiling = u64::MAX;
-                return guard.check_in_debug();
+                return Ok((guard, Ok(())));
             }
-            // Nothing grows meanwhile, while the limit that holds is still the old one.
-            guard.ceiling = limit;
-            let finest = guard.pages.map(|pages| pages.finest);
-            let kept = held - guard.engine.reclaimable(finest);
-            let mut given = 0;
-            if kept <= limit {
-                for page in [guard.pages.map(|pages| pages.unmap), finest] {
-                    let returns = guard
-                        .plan_returns_of(Amount::AtLeast(held - limit), [NIL; 2], page)
-                        .map_err(host_memory)?;
-                    if !returns.is_empty() {
-                        (guard, given) = self.make_returns(guard, returns)?;
-                        break;
-                    }
-                }
+            let planned = match guard.plan_returns_down_to(held, limit) {
+                Ok(planned) => planned,
+                Err(error) => return Ok((guard, Err(host_memory(error)))),
+            };
+            let asked = !planned.is_empty();
+            let given;
+            (guard, given) = self.make_returns(guard, planned)?;
+            if given > 0 {
+                continue;
             }
-            if given == 0 {
-                guard.ceiling = u64::MAX;
-                return Err(Error::new(
+            // What other threads are bringing or giving back may make the difference.
+            let waited;
+            (guard, waited) = self.wait_for_others(guard, deadline)?;
+            if waited {
+                continue;
+            }
+            let limit = Bytes(limit);
+            let error = if asked {
+                Error::new(
+                    Status::Driver,
+                    text!(
+                        "the {} backend does not take back what a limit of {limit} needs",
+                        guard.backend.name()
+                    ),
+                )
+            } else {
+                let finest = guard.pages.map(|pages| pages.finest);
+                let kept = Bytes(held.saturating_sub(guard.engine.reclaimable(finest)));
+                Error::new(
                     Status::InvalidValue,
                     text!(
-                        "a limit of {} is below the {} that live blocks keep reserved; free blocks first",
-                        super::oom::Bytes(bytes),
-                        super::oom::Bytes(kept)
+                        "a limit of {limit} is below the {kept} that live blocks keep reserved; free blocks first"
                     ),
-                ));
-            }
+                )
+            };
+            return Ok((guard, Err(error)));
         }
     }
 }
@@ -190,6 +213,22 @@ impl Open {
     ) -> Result<Vec<Planned>, HostMemoryExhausted> {
         let page = self.pages.map(|pages| pages.unmap);
         self.plan_returns_of(amount, beside, page)
+    }
+
+    /// Chooses and marks what to give back so that of `held` bytes at most `limit` stay: by large
+    /// pages, or if that is not enough by the finest. Nothing, if live blocks keep more.
+    fn plan_returns_down_to(
+        &mut self,
+        held: u64,
+        limit: u64,
+    ) -> Result<Vec<Planned>, HostMemoryExhausted> {
+        let amount = Amount::AtLeast(held - limit);
+        let planned = self.plan_returns(amount, [NIL; 2])?;
+        if !planned.is_empty() {
+            return Ok(planned);
+        }
+        let finest = self.pages.map(|pages| pages.finest);
+        self.plan_returns_of(amount, [NIL; 2], finest)
     }
 
     /// Chooses and marks what to give back: idle regions (the largest first; all of them in the order

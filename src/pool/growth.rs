@@ -4,7 +4,7 @@
 //! Meanwhile other threads go on. What a call is about is marked in the engine before, and what it
 //! may bring is pledged, so that the limit holds whatever the order in which calls end.
 
-use super::calls::Locked;
+use super::calls::{Locked, deadline, take_back, told};
 use super::give_back::MOST_GIVE_BACKS;
 use super::{Guard, Pool};
 use crate::alloc::HostMemoryExhausted;
@@ -13,7 +13,6 @@ use crate::alloc::paging::{MapPlan, Span};
 use crate::alloc::{AddRegionError, Block, Request};
 use crate::backend::{BackendError, BackendResult, Pages};
 use crate::error::{Error, Result, Status};
-use crate::log::{self, Level};
 use crate::text::text;
 
 /// Why the backend brought nothing.
@@ -107,8 +106,20 @@ impl Pool {
                         };
                         return Ok((guard, Ok(Grown::Refused(refusal))));
                     }
+                    // One range is enough for all threads that find none.
+                    if guard.reserving {
+                        let waited;
+                        (guard, waited) = self.wait_for_others(guard, deadline())?;
+                        if waited {
+                            continue;
+                        }
+                    }
+                    guard.reserving = true;
                     let range;
-                    (guard, range) = self.unlocked(guard, |backend| backend.reserve(least))?;
+                    (guard, range) = self.unlocked(guard, |backend| {
+                        told(backend, "reserve", least, backend.reserve(least))
+                    })?;
+                    guard.reserving = false;
                     match range {
                         Ok((addr, span)) => {
                             guard.calls.backend_allocations += 1;
@@ -131,8 +142,14 @@ impl Pool {
 
     fn map<'a>(&'a self, mut guard: Guard<'a>, span: Span) -> Locked<'a, BackendResult<()>> {
         guard.pledged += span.bytes;
-        let (mut guard, mapped) =
-            self.unlocked(guard, |backend| backend.map(span.addr, span.bytes))?;
+        let (mut guard, mapped) = self.unlocked(guard, |backend| {
+            told(
+                backend,
+                "map",
+                span.bytes,
+                backend.map(span.addr, span.bytes),
+            )
+        })?;
         guard.pledged = guard.pledged.saturating_sub(span.bytes);
         match &mapped {
             Ok(()) => guard.engine.mapped(span),
@@ -216,7 +233,9 @@ impl Pool {
             if size <= guard.available() {
                 guard.pledged += size;
                 let granted;
-                (guard, granted) = self.unlocked(guard, |backend| backend.allocate(size))?;
+                (guard, granted) = self.unlocked(guard, |backend| {
+                    told(backend, "allocate", size, backend.allocate(size))
+                })?;
                 guard.pledged = guard.pledged.saturating_sub(size);
                 match granted {
                     Ok(addr) => {
@@ -273,21 +292,18 @@ impl Pool {
                 return Ok((guard, error));
             }
         };
-        let (mut guard, returned) = self.unlocked(guard, |backend| {
-            if paged {
-                backend.unreserve(addr, span, 0)
-            } else {
-                backend.release(addr, span)
-            }
-        })?;
-        match returned {
-            Ok(()) => guard.calls.backend_releases += 1,
-            Err(problem) => log::log(Level::Error, || {
-                text!(
-                    "{span} bytes at {addr:#x} are lost: the {name} backend did not take them back: {problem}"
-                )
-            }),
-        }
+        let (mut guard, returned) =
+            self.unlocked(guard, |backend| take_back(backend, addr, span, 0, paged))?;
+        let Err(problem) = returned else {
+            guard.calls.backend_releases += 1;
+            return Ok((guard, error));
+        };
+        let error = Error::new(
+            error.status(),
+            text!(
+                "{error}; and the {name} backend did not take the {span} bytes back, which are lost: {problem}"
+            ),
+        );
         Ok((guard, error))
     }
 }

@@ -1,14 +1,11 @@
 #![forbid(unsafe_code)]
 //! The end of a pool, the loss of its device, and the fork of its process.
 
-use super::calls::in_backend;
-use super::{Open, Pool, Unusable};
-use crate::alloc::Engine;
+use super::calls::{in_backend, take_back};
+use super::{Open, Pool, Unusable, recorder};
 use crate::alloc::policy::Segmenter;
 use crate::alloc::region::Region;
-use crate::backend::Backend;
 use crate::error::{Error, Result, Status};
-use crate::log::{self, Level};
 use crate::text::text;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
@@ -36,10 +33,20 @@ impl Pool {
         };
         drop(state);
         let live = open.engine.usage().live;
+        open.record_all_freed();
         let mut failed = Ok(live);
-        while let Some((region, bytes)) = open.engine.take_region() {
-            if let Err(error) = take_back(&*open.backend, &region, bytes) {
-                failed = failed.and(Err(error));
+        while let Some((region, mapped)) = open.engine.take_region() {
+            let Region {
+                base, span, paged, ..
+            } = region;
+            if let Err(error) = take_back(&*open.backend, base, span, mapped, paged) {
+                failed = failed.and(Err(Error::new(
+                    Status::Driver,
+                    text!(
+                        "{mapped} bytes at {base:#x} were not taken back by the {} backend: {error}",
+                        open.backend.name()
+                    ),
+                )));
             }
         }
         failed
@@ -48,7 +55,13 @@ impl Pool {
     /// Locks the pool for a fork, after a moment for backend calls in progress to end: a child cannot
     /// finish them.
     pub(super) fn lock_for_fork(&self) -> MutexGuard<'_, Option<Open>> {
-        self.lock_when_quiet(Some(FORK_WAIT))
+        // Inside a backend call there is no waiting for its end.
+        let most = if in_backend() {
+            Duration::ZERO
+        } else {
+            FORK_WAIT
+        };
+        self.lock_when_quiet(Some(most))
     }
 
     /// Locks the pool, open or not, half changed or not, when no backend call is in progress, or
@@ -68,9 +81,9 @@ impl Pool {
         }
     }
 
-    /// Forgets every block and every segment, whose memory is gone with its device, and begins anew.
-    /// `give_back`: the memory is still there and is given back.
-    pub(super) fn forget(&self, give_back: bool) -> Result<()> {
+    /// Forgets every block, and gives all memory back; where it is gone with its device, without
+    /// telling the backend.
+    pub(super) fn forget(&self, memory_is_gone: bool) -> Result<()> {
         if in_backend() {
             return Err(Error::new(
                 Status::InvalidValue,
@@ -79,44 +92,32 @@ impl Pool {
         }
         // The outcome of a call in progress would be about chunks that are forgotten.
         let mut guard = self.usable(self.lock_when_quiet(None))?;
-        let policy = *guard.policy();
-        let mut gone = std::mem::replace(&mut guard.engine, Engine::new(policy));
-        guard.segmenter = Segmenter::new(policy);
-        guard.calls.backend_releases += gone.segments() as u64;
-        if !give_back {
+        guard.record_all_freed();
+        guard.engine.free_all();
+        guard.segmenter = Segmenter::new(*guard.policy());
+        if memory_is_gone {
+            while let Some((id, _)) = { guard.engine.idle_regions().next() } {
+                guard.engine.begin_release(id);
+                guard.engine.region_released(id);
+                guard.calls.backend_releases += 1;
+            }
             return Ok(());
         }
-        let (_guard, ()) = self.unlocked(guard, |backend| {
-            while let Some((region, bytes)) = gone.take_region() {
-                if let Err(error) = take_back(backend, &region, bytes) {
-                    log::log(Level::Error, || text!("{error}"));
-                }
-            }
-        })?;
-        Ok(())
+        drop(guard);
+        self.empty_cache().map(|_| ())
     }
 }
 
-/// Gives a region back to its backend, whatever lives in it.
-fn take_back(backend: &dyn Backend, region: &Region, bytes: u64) -> Result<()> {
-    let returned = if region.paged {
-        backend.unreserve(region.base, region.span, bytes)
-    } else {
-        backend.release(region.base, region.span)
-    };
-    returned.map_err(|error| {
-        Error::new(
-            Status::Driver,
-            text!(
-                "{bytes} bytes at {:#x} were not taken back by the {} backend: {error}",
-                region.base,
-                backend.name()
-            ),
-        )
-    })
-}
-
 impl Open {
+    /// A record has the blocks freed that end with their pool.
+    fn record_all_freed(&self) {
+        if self.record {
+            for (block, _) in self.engine.live_blocks() {
+                recorder::freed(block.addr);
+            }
+        }
+    }
+
     /// In a forked child: the backend calls that other threads had begun never end here. What they
     /// were about stays marked and unused.
     pub(super) fn after_fork(&mut self) {

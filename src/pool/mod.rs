@@ -60,6 +60,8 @@ pub(crate) struct Open {
     ceiling: u64,
     /// Bytes that backend calls in progress may bring.
     pledged: u64,
+    /// Whether one of them is to bring a range of addresses.
+    reserving: bool,
     /// Backend calls in progress.
     in_flight: u32,
     /// How many backend calls have ended, to notice that one has.
@@ -131,13 +133,14 @@ impl Open {
         }
         let (debug, record) = (crate::config::environment().debug, recorder::is_on());
         Ok(Self {
-            engine: Engine::new(policy),
+            engine: Engine::new(policy).map_err(|HostMemoryExhausted| Error::host_memory())?,
             segmenter: Segmenter::new(policy),
             backend,
             pages,
             limit,
             ceiling: u64::MAX,
             pledged: 0,
+            reserving: false,
             in_flight: 0,
             calls_ended: 0,
             calls: Calls::default(),
@@ -280,16 +283,36 @@ impl Pool {
         request: &Request,
         outcome: Result<Option<crate::alloc::Block>, HostMemoryExhausted>,
     ) -> Result<Option<u64>> {
-        let (guard, served) = match outcome {
-            Ok(Some(block)) => (guard, Ok(block)),
-            Ok(None) => self.serve(guard, request)?,
-            Err(HostMemoryExhausted) => (guard, Err(Error::host_memory())),
+        let served = match outcome {
+            Ok(Some(block)) => Ok((guard, Ok(block))),
+            Ok(None) => self.serve(guard, request),
+            Err(HostMemoryExhausted) => Ok((guard, Err(Error::host_memory()))),
         };
+        let (guard, served) = match served {
+            Ok(served) => served,
+            Err(error) => (self.lock()?, Err(error)),
+        };
+        self.conclude(guard, request, served)
+    }
+
+    /// What is counted, recorded, checked and logged at the end of a request.
+    fn conclude(
+        &self,
+        mut guard: Guard<'_>,
+        request: &Request,
+        served: Result<crate::alloc::Block>,
+    ) -> Result<Option<u64>> {
         if guard.record {
             match &served {
                 Ok(block) => recorder::allocated(block.addr, request.requested),
                 Err(_) => recorder::refused(request.requested),
             }
+        }
+        if served
+            .as_ref()
+            .is_err_and(|error| error.status() == Status::OutOfMemory)
+        {
+            guard.calls.out_of_memory += 1;
         }
         let checked = guard.check_in_debug();
         drop(guard);
@@ -300,18 +323,19 @@ impl Pool {
         served.map(|block| Some(block.addr))
     }
 
+    /// A size that cannot be rounded up without wrapping.
     #[cold]
     fn refuse_oversized(&self, bytes: u64, align: u64) -> Result<Option<u64>> {
         let mut guard = self.lock()?;
         guard.calls.allocations += 1;
-        guard.calls.out_of_memory += 1;
-        Err(Error::new(
-            Status::OutOfMemory,
-            text!(
-                "out of memory: {bytes} bytes at a multiple of {} are more than any address space holds",
-                align.max(256)
-            ),
-        ))
+        let request = Request {
+            requested: bytes,
+            size: u64::MAX,
+            align: align.max(crate::size::GRAIN),
+            usable_at: None,
+        };
+        let error = guard.out_of_memory(&request);
+        self.conclude(guard, &request, Err(error))
     }
 
     /// Frees the block that begins at `addr`.

@@ -5,6 +5,7 @@ use super::Open;
 use crate::alloc::Request;
 use crate::backend::Memory;
 use crate::error::{Error, Result, Status};
+use crate::flag::Raised;
 use crate::size::GRAIN;
 use crate::text::text;
 use std::cell::Cell;
@@ -133,10 +134,8 @@ impl HandlerRound {
 
 /// Calls a handler. To be done without any lock.
 pub(super) fn call(handler: &Handler, bytes: u64) -> bool {
-    IN_HANDLER.set(true);
-    let freed = handler(bytes);
-    IN_HANDLER.set(false);
-    freed
+    let _inside = Raised::new(&IN_HANDLER);
+    handler(bytes)
 }
 
 /// A size for people, with the exact figure where that is another one.

@@ -13,6 +13,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 struct Recorder {
     /// `None` in a forked child, whose calls are not the parent's.
     writer: Option<Writer>,
+    /// Whether the process is exiting, so that each record is written at once.
+    exiting: bool,
 }
 
 static RECORDER: OnceLock<Option<Mutex<Recorder>>> = OnceLock::new();
@@ -36,6 +38,7 @@ pub fn is_on() -> bool {
                 let origin = format!("recorded by luma {}", env!("CARGO_PKG_VERSION"));
                 Some(Mutex::new(Recorder {
                     writer: Some(Writer::new(Box::new(file), &origin)),
+                    exiting: false,
                 }))
             }
             Err(error) => {
@@ -50,13 +53,27 @@ pub fn is_on() -> bool {
     recorder.is_some()
 }
 
-fn with_writer(action: impl FnOnce(&mut Writer)) {
+/// Whether a file is open for the record.
+pub fn is_recording() -> bool {
+    matches!(RECORDER.get(), Some(Some(_)))
+}
+
+fn with_recorder(action: impl FnOnce(&mut Recorder)) {
     if let Some(recorder) = RECORDER.get().and_then(Option::as_ref) {
-        let mut recorder = recorder.lock().unwrap_or_else(PoisonError::into_inner);
+        action(&mut recorder.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+fn with_writer(action: impl FnOnce(&mut Writer)) {
+    with_recorder(|recorder| {
         if let Some(writer) = &mut recorder.writer {
             action(writer);
+            if recorder.exiting {
+                // Nobody is left to be told of a failure.
+                let _ = writer.flush();
+            }
         }
-    }
+    });
 }
 
 /// Records an allocation.
@@ -74,10 +91,16 @@ pub(super) fn freed(addr: u64) {
     with_writer(|writer| writer.free(addr, 0));
 }
 
-/// Writes what is buffered. Gives back why the record is incomplete, if it is.
-pub fn flush() -> Option<String> {
+/// The process begins to exit: writes what is buffered, and each later record at once. Gives back
+/// why the record is incomplete, if it is.
+pub fn begin_exit() -> Option<String> {
     let mut problem = None;
-    with_writer(|writer| problem = writer.flush().err().map(|error| error.to_string()));
+    with_recorder(|recorder| {
+        recorder.exiting = true;
+        if let Some(writer) = &mut recorder.writer {
+            problem = writer.flush().err().map(|error| error.to_string());
+        }
+    });
     problem
 }
 

@@ -2,8 +2,8 @@
 //! All pools that the C interface made: their handles, the default pools, forks.
 //!
 //! A handle is a number, not an address: the place of a slot and the slot's generation. Slots are
-//! never given back to the system, so that a handle that is used after its pool was destroyed, even
-//! while another thread destroys it, finds a slot that says so.
+//! never given back to the system, so that a handle that is used after its pool was destroyed finds a
+//! slot that says so, and one that is used while another thread destroys the pool finds it closed.
 
 use super::{Open, Pool, PoolConfig, oom, recorder};
 use crate::alloc::Located;
@@ -40,7 +40,6 @@ static DEFAULT: OnceLock<&'static Slot> = OnceLock::new();
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     used: 0,
     resting: VecDeque::new(),
-    config: None,
 });
 
 struct Registry {
@@ -48,8 +47,6 @@ struct Registry {
     used: usize,
     /// Slots whose pool was destroyed.
     resting: VecDeque<&'static Slot>,
-    /// What `init` said the default pools are like.
-    config: Option<PoolConfig>,
 }
 
 fn registry() -> MutexGuard<'static, Registry> {
@@ -191,6 +188,7 @@ pub fn destroy(handle: Handle) -> Result<u64> {
 /// `InvalidValue`: a default pool exists already. What making the pool fails with.
 pub fn init(config: &PoolConfig) -> Result<()> {
     read_environment();
+    let config = config.with_environment();
     let mut registry = registry();
     if DEFAULT.get().is_some() {
         return Err(Error::new(
@@ -198,8 +196,7 @@ pub fn init(config: &PoolConfig) -> Result<()> {
             "luma_init comes before the first use of a default pool, and one exists already",
         ));
     }
-    let slot = make_default(&mut registry, *config)?;
-    registry.config = Some(*config);
+    let slot = make_default(&mut registry, &config)?;
     drop(registry);
     tell_choice(slot);
     Ok(())
@@ -207,7 +204,7 @@ pub fn init(config: &PoolConfig) -> Result<()> {
 
 /// Reads what the environment says before anything is locked: bad values are logged, and whoever
 /// hears of them may call luma again.
-fn read_environment() {
+pub(crate) fn read_environment() {
     environment();
     recorder::is_on();
 }
@@ -233,12 +230,12 @@ pub fn default_slot() -> Result<&'static Slot> {
 #[cold]
 fn first_use() -> Result<&'static Slot> {
     read_environment();
+    let config = PoolConfig::default().with_environment();
     let mut registry = registry();
     if let Some(slot) = DEFAULT.get() {
         return Ok(slot);
     }
-    let config = registry.config.unwrap_or_default();
-    let slot = make_default(&mut registry, config)?;
+    let slot = make_default(&mut registry, &config)?;
     drop(registry);
     tell_choice(slot);
     Ok(slot)
@@ -250,9 +247,9 @@ pub fn has_default() -> bool {
     DEFAULT.get().is_some()
 }
 
-fn make_default(registry: &mut Registry, config: PoolConfig) -> Result<&'static Slot> {
+fn make_default(registry: &mut Registry, config: &PoolConfig) -> Result<&'static Slot> {
     let slot = registry.take_slot()?;
-    if let Err(error) = slot.pool.open(&config.with_environment()) {
+    if let Err(error) = slot.pool.open(config) {
         registry.resting.push_front(slot);
         return Err(error);
     }
@@ -287,22 +284,23 @@ pub fn device_reset(device: i32) -> Result<()> {
         return Err(no_device(device));
     }
     match DEFAULT.get() {
-        Some(slot) => slot.pool.forget(true),
+        Some(slot) => slot.pool.forget(false),
         None => Ok(()),
     }
 }
 
-/// The pool of this process, default or not, in whose memory `addr` lies, other than `but`.
-pub fn other_owner(addr: u64, but: &'static Pool) -> Option<(Handle, bool)> {
+/// The pool of this process in whose memory `addr` lies, other than `but`, and whether it is a default
+/// pool.
+pub fn other_owner(addr: u64, but: Option<&'static Pool>) -> Option<(Handle, bool)> {
     let slots = registry().slots();
     slots
-        .filter(|slot| !std::ptr::eq(&raw const slot.pool, but))
+        .filter(|slot| but.is_none_or(|but| !std::ptr::eq(&slot.pool, but)))
         .find(|slot| slot.pool.locate(addr) != Located::Foreign)
         .map(|slot| (slot.handle(), slot.is_default()))
 }
 
 /// Everything that is locked while the process forks, so that the child finds nothing half done.
-pub struct ForkGuard {
+pub(crate) struct ForkGuard {
     record: Option<recorder::ForkGuard>,
     pools: Vec<MutexGuard<'static, Option<Open>>>,
     _handlers: MutexGuard<'static, oom::Handlers>,
@@ -312,7 +310,7 @@ pub struct ForkGuard {
 
 /// Before a fork: waits a moment for backend calls in progress to end, then locks everything, in
 /// the order in which calls lock.
-pub fn lock_for_fork() -> ForkGuard {
+pub(crate) fn lock_for_fork() -> ForkGuard {
     let registry = registry();
     let pools = registry
         .slots()
@@ -330,7 +328,7 @@ pub fn lock_for_fork() -> ForkGuard {
 impl ForkGuard {
     /// In the child, which has a copy of the host's memory and no other thread: backend calls that
     /// other threads had begun will not end, and the calls of this process are not the parent's.
-    pub fn in_child(mut self) {
+    pub(crate) fn in_child(mut self) {
         for state in self.pools.iter_mut().filter_map(|state| state.as_mut()) {
             state.after_fork();
         }

@@ -4,24 +4,22 @@
 //! A request that would fail while other threads' backend calls are in progress waits for them
 //! first, for a bounded time: they may bring just what it lacks.
 
-use super::calls::Locked;
+use super::calls::{Locked, deadline};
 use super::give_back::{Amount, MOST_GIVE_BACKS};
 use super::growth::{Grown, Refusal, host_memory};
 use super::oom::{self, HandlerRound};
 use super::{Guard, Open, Pool};
 use crate::alloc::chunk::NIL;
 use crate::alloc::{Block, Request};
-use crate::config::environment;
 use crate::error::Result;
 use crate::size::GRAIN;
-use std::time::Instant;
 
 impl Pool {
-    /// Serves a request that the quick look found no free block for. In order: look at every place
-    /// that its alignment may have hidden; grow; give back as much as is missing,
-    /// grow; give all back that is free, grow; look at every place there is; wait for the backend
+    /// Serves a request that the quick look found no free block for. In order: look at every free
+    /// chunk, which for an alignment the quick look does not; grow; give back as much as is missing,
+    /// grow; give all back that is free, grow; grow at any place there is; wait for the backend
     /// calls of other threads; call the handlers; fail. After each step that changed something it
-    /// looks again from the start.
+    /// begins anew.
     #[cold]
     pub(super) fn serve<'a>(
         &'a self,
@@ -30,7 +28,7 @@ impl Pool {
     ) -> Locked<'a, Result<Block>> {
         let mut handlers = HandlerRound::begin();
         let mut give_backs = 0;
-        let deadline = Instant::now() + environment().oom_wait;
+        let deadline = deadline();
         if request.align > GRAIN {
             if let Some(block) = guard.look(request)? {
                 return Ok((guard, Ok(block)));
@@ -67,20 +65,15 @@ impl Pool {
                     continue;
                 }
             }
-            if let Some(block) = guard
-                .engine
-                .allocate_exhaustively(request)
-                .map_err(host_memory)?
-            {
-                return Ok((guard, Ok(block)));
-            }
             let found;
             (guard, found) = self.map_anywhere(guard, request)?;
             if let Some(block) = found {
                 return Ok((guard, Ok(block)));
             }
-            let waited;
-            (guard, waited) = self.wait_for_others(guard, deadline)?;
+            let mut waited = false;
+            if possible {
+                (guard, waited) = self.wait_for_others(guard, deadline)?;
+            }
             if waited {
                 if let Some(block) = guard.look(request)? {
                     return Ok((guard, Ok(block)));
@@ -103,7 +96,6 @@ impl Pool {
                 }
                 continue;
             }
-            guard.calls.out_of_memory += 1;
             let error = guard.out_of_memory(request);
             return Ok((guard, Err(error)));
         }
@@ -130,7 +122,7 @@ impl Open {
                 .map_or(u64::MAX, |memory| memory.total),
             None => u64::MAX,
         };
-        request.size <= self.limit.min(device)
+        request.size <= self.limit.min(device) && request.align <= self.backend.largest_align()
     }
 
     /// What to give back, one after the other until something goes.
