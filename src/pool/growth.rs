@@ -55,7 +55,8 @@ impl Pool {
         }
     }
 
-    /// Maps memory in a range, making the range first where there is none.
+    /// Maps memory in a range, making the range first where there is none. No free chunk fits when it
+    /// begins, nor at any turn of its loop.
     fn grow_range<'a>(
         &'a self,
         mut guard: Guard<'a>,
@@ -111,6 +112,9 @@ impl Pool {
                         let waited;
                         (guard, waited) = self.wait_for_others(guard, deadline())?;
                         if waited {
+                            if let Some(block) = guard.look(request)? {
+                                return Ok((guard, Ok(Grown::Served(block))));
+                            }
                             continue;
                         }
                     }
