@@ -48,7 +48,16 @@ fn tools_are_there() -> bool {
 }
 
 /// Programs that a test of its own runs, since they want arguments, variables or another build.
-const RUN_BY_HAND: &[&str] = &["dlopen", "env", "exit", "fork", "header", "init"];
+const RUN_BY_HAND: &[&str] = &[
+    "dlopen",
+    "env",
+    "exit",
+    "first_use",
+    "fork",
+    "header",
+    "init",
+    "traced_end",
+];
 
 macro_rules! programs {
     ($($name:ident)*) => {
@@ -334,4 +343,45 @@ fn loaded_and_closed_at_run_time() {
         let program = on_host(build).arg(cc::library_folder().join("libluma.so"));
         assert_eq!(program.run(), "ended\n");
     }
+}
+
+/// The first call is told of while it is under way, to a callback that makes calls itself.
+#[test]
+fn first_use() {
+    if !tools_are_there() {
+        return;
+    }
+    let program = || c("c11").source(source("first_use")).sanitized().compile();
+    for (name, value) in [
+        ("LUMA_BACKEND", "host"),
+        ("LUMA_DEBUG", "yes"),
+        ("LUMA_TRACE", "/no/such/folder/trace.csv"),
+        ("FIRST_USE_INIT", "1"),
+    ] {
+        program().env(name, value).run();
+    }
+}
+
+/// Blocks that end with their pool are freed in the record, and calls in exit handlers are in it.
+#[test]
+fn the_record_is_whole_at_the_end() {
+    if !tools_are_there() {
+        return;
+    }
+    let folder = tools::Folder::new("traced_end");
+    let path = folder.path().join("trace.csv");
+    on_host(c("c11").source(source("traced_end")))
+        .env("LUMA_TRACE", path.to_str().unwrap())
+        .run();
+    let events = Reader::new(BufReader::new(fs::File::open(path).unwrap()))
+        .collect::<Result<Vec<_>, _>>()
+        .expect("the trace can be read");
+    let ops: Vec<_> = events.iter().map(|event| (event.op, event.size)).collect();
+    let sizes: Vec<_> = ops
+        .iter()
+        .filter(|(op, _)| *op == Op::Alloc)
+        .map(|&(_, size)| size)
+        .collect();
+    assert_eq!(sizes, [5000, 5000, 5000, 7000]);
+    assert_eq!(ops.iter().filter(|(op, _)| *op == Op::Free).count(), 4);
 }
