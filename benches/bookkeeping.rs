@@ -18,7 +18,10 @@ use std::time::Instant;
 
 /// Enough for every trace.
 const CAPACITY: u64 = 1 << 40;
-const ROUNDS: usize = 15;
+/// Where tables happen to lie in memory changes a time by a third, for every subject. So each is built
+/// anew so many times, and timed for so many rounds each time.
+const LAYOUTS: usize = 5;
+const ROUNDS: usize = 5;
 
 /// One step of a workload. Blocks are named by dense slots.
 #[derive(Clone, Copy)]
@@ -202,15 +205,22 @@ struct Measured {
 const FLOOR: usize = 2;
 
 /// Times all subjects in turn, round after round, so that the machine's moods meet all alike.
-fn measure(subjects: &mut [Runner<'_>]) -> Vec<Measured> {
-    let mut means = vec![Vec::new(); subjects.len()];
-    let mut tails = vec![Vec::new(); subjects.len()];
-    for _ in 0..ROUNDS {
-        for (at, run) in subjects.iter_mut().enumerate() {
-            // Untimed: the caches forget the subject before.
-            run(false);
-            means[at].push(run(false));
-            tails[at].push(run(true));
+fn measure<'a>(build: impl Fn() -> Vec<Runner<'a>>) -> Vec<Measured> {
+    let mut means: Vec<Vec<f64>> = Vec::new();
+    let mut tails: Vec<Vec<f64>> = Vec::new();
+    for layout in 0..LAYOUTS {
+        // Leaked, so that what follows lies elsewhere.
+        Vec::leak(vec![0u8; 4096 + 832 * layout]);
+        let mut subjects = build();
+        means.resize_with(subjects.len(), Vec::new);
+        tails.resize_with(subjects.len(), Vec::new);
+        for _ in 0..ROUNDS {
+            for (at, run) in subjects.iter_mut().enumerate() {
+                // Untimed: the caches forget the subject before.
+                run(false);
+                means[at].push(run(false));
+                tails[at].push(run(true));
+            }
         }
     }
     let ratios = |values: &[Vec<f64>], at: usize| {
@@ -223,7 +233,7 @@ fn measure(subjects: &mut [Runner<'_>]) -> Vec<Measured> {
                 .collect(),
         )
     };
-    (0..subjects.len())
+    (0..means.len())
         .map(|at| Measured {
             mean: median(means[at].clone()),
             p99: median(tails[at].clone()),
@@ -255,15 +265,17 @@ fn runner<'a, S: Subject + 'a>(mut subject: S, workload: &'a Workload, clock: u6
 
 fn compare(workload: &Workload, clock: u64, with_mimalloc: bool) {
     let slots = workload.slots;
-    let mut subjects = vec![
-        runner(Luma::new(Preset::Default, slots), workload, clock),
-        runner(Luma::new(Preset::Xla, slots), workload, clock),
-        runner(Offset::new(slots), workload, clock),
-    ];
-    if let Some(mimalloc) = Mimalloc::new(slots).filter(|_| with_mimalloc) {
-        subjects.push(runner(mimalloc, workload, clock));
-    }
-    let measured = measure(&mut subjects);
+    let measured = measure(|| {
+        let mut subjects = vec![
+            runner(Luma::new(Preset::Default, slots), workload, clock),
+            runner(Luma::new(Preset::Xla, slots), workload, clock),
+            runner(Offset::new(slots), workload, clock),
+        ];
+        if let Some(mimalloc) = Mimalloc::new(slots).filter(|_| with_mimalloc) {
+            subjects.push(runner(mimalloc, workload, clock));
+        }
+        subjects
+    });
     let mimalloc = measured
         .get(3)
         .map_or_else(|| format!("{:>9}", "-"), |m| format!("{:>9.1}", m.mean));
@@ -411,7 +423,7 @@ fn main() {
         |name: &str| words.is_empty() || words.iter().any(|word| name.contains(word.as_str()));
     let clock = clock_cost();
     println!(
-        "ns a call, median of {ROUNDS} rounds in turn; the clock's own {clock} ns are taken off the p99"
+        "ns a call, median of {LAYOUTS} times {ROUNDS} rounds in turn; the clock's own {clock} ns are taken off the p99"
     );
     println!(
         "{:<34} {:>8} {:>8} {:>8} {:>8} {:>9} {:>7} {:>8} {:>8} {:>7}",

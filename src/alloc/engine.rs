@@ -82,8 +82,9 @@ pub enum Located {
     },
 }
 
-/// What an engine holds. Sizes in bytes.
+/// What an engine holds. Sizes in bytes. In one cache line, as [`SizeIndex`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(align(64))]
 pub struct Usage {
     /// In live blocks.
     pub allocated: u64,
