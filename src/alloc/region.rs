@@ -1,7 +1,7 @@
 #![forbid(unsafe_code)]
 //! Regions: what the backend granted. Blocks of two regions never merge.
 
-use super::chunk::ChunkId;
+use super::chunk::{ChunkId, NIL};
 use super::host_memory::HostMemoryExhausted;
 
 /// Names a region in its [`Regions`] table.
@@ -27,6 +27,16 @@ pub struct Region {
 }
 
 impl Region {
+    const VACANT: Self = Self {
+        base: 0,
+        span: 0,
+        first: NIL,
+        last: NIL,
+        live: 0,
+        busy: 0,
+        paged: false,
+    };
+
     /// One past its last address.
     pub fn end(&self) -> u64 {
         self.base + self.span
@@ -41,7 +51,8 @@ impl Region {
 /// All regions of an engine.
 #[derive(Debug, Default)]
 pub struct Regions {
-    slots: Vec<Option<Region>>,
+    /// Regions and vacant slots, which have no span.
+    slots: Vec<Region>,
     vacant: Vec<RegionId>,
     /// Base and id of each region, in the order of addresses; without those that are leaving.
     by_base: Vec<(u64, RegionId)>,
@@ -70,10 +81,10 @@ impl Regions {
     pub fn insert(&mut self, region: Region) -> RegionId {
         let base = region.base;
         let id = self.vacant.pop().unwrap_or_else(|| {
-            self.slots.push(None);
+            self.slots.push(Region::VACANT);
             (self.slots.len() - 1) as RegionId
         });
-        self.slots[id as usize] = Some(region);
+        self.slots[id as usize] = region;
         self.list(base, id);
         id
     }
@@ -107,9 +118,7 @@ impl Regions {
         self.by_base.retain(|&(_, other)| other != id);
         self.leaving.retain(|&other| other != id);
         self.vacant.push(id);
-        self.slots[id as usize]
-            .take()
-            .expect("the region is in the table")
+        std::mem::replace(&mut self.slots[id as usize], Region::VACANT)
     }
 
     /// Regions in the table, hidden ones too.
@@ -150,17 +159,17 @@ impl std::ops::Index<RegionId> for Regions {
     type Output = Region;
     #[inline]
     fn index(&self, id: RegionId) -> &Region {
-        self.slots[id as usize]
-            .as_ref()
-            .expect("the region is in the table")
+        let region = &self.slots[id as usize];
+        debug_assert_ne!(region.span, 0, "the region is in the table");
+        region
     }
 }
 
 impl std::ops::IndexMut<RegionId> for Regions {
     #[inline]
     fn index_mut(&mut self, id: RegionId) -> &mut Region {
-        self.slots[id as usize]
-            .as_mut()
-            .expect("the region is in the table")
+        let region = &mut self.slots[id as usize];
+        debug_assert_ne!(region.span, 0, "the region is in the table");
+        region
     }
 }
