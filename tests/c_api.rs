@@ -385,3 +385,29 @@ fn the_record_is_whole_at_the_end() {
     assert_eq!(sizes, [5000, 5000, 5000, 7000]);
     assert_eq!(ops.iter().filter(|(op, _)| *op == Op::Free).count(), 4);
 }
+
+/// Valgrind finds nothing wrong, and refuses large ranges of addresses, which is no reason to fail.
+#[test]
+fn under_valgrind() {
+    if !tools::available(&["cc", "valgrind"]) {
+        return;
+    }
+    for name in ["default_pool", "bad_free", "callbacks", "oom"] {
+        let program = on_host(c("c11").source(source(name)));
+        program
+            .under(&["valgrind", "--quiet", "--error-exitcode=9"])
+            .run();
+    }
+}
+
+/// A limit on the process's addresses leaves the pool what it needs, and the program the rest.
+#[test]
+fn under_a_limit_on_addresses() {
+    if !tools_are_there() {
+        return;
+    }
+    let limited = ["sh", "-c", "ulimit -v 2000000 && exec \"$0\" \"$@\""];
+    on_host(c("c11").source(source("default_pool")))
+        .under(&limited)
+        .run();
+}

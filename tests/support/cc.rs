@@ -180,6 +180,7 @@ impl Build {
         tools::succeed(&mut command, COMPILE_TIME);
         Program {
             path,
+            wrapper: Vec::new(),
             args: Vec::new(),
             env: Vec::new(),
             _folder: self.folder,
@@ -222,6 +223,7 @@ impl Build {
 #[must_use]
 pub struct Program {
     path: PathBuf,
+    wrapper: Vec<OsString>,
     args: Vec<OsString>,
     env: Vec<(String, String)>,
     _folder: Folder,
@@ -231,6 +233,12 @@ impl Program {
     /// Sets an environment variable; of luma's own, programs see only those set here.
     pub fn env(mut self, name: &str, value: &str) -> Program {
         self.env.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Runs it under another program, which takes it and its arguments after these.
+    pub fn under(mut self, wrapper: &[&str]) -> Program {
+        self.wrapper = wrapper.iter().map(OsString::from).collect();
         self
     }
 
@@ -252,7 +260,14 @@ impl Program {
     }
 
     fn command(&self) -> Command {
-        let mut command = tools::command(&self.path);
+        let mut command = match &self.wrapper[..] {
+            [] => tools::command(&self.path),
+            [wrapper, args @ ..] => {
+                let mut command = tools::command(wrapper);
+                command.args(args).arg(&self.path);
+                command
+            }
+        };
         command
             .args(&self.args)
             .envs(self.env.iter().map(|(name, value)| (name, value)));
