@@ -19,7 +19,7 @@
 //!
 //! # Layers
 //! Each knows only those below it: [`ffi`]; [`pool`]; [`trace`] and [`alloc`]; [`backend`]; [`config`];
-//! [`log`]; [`error`], [`text`], [`stats`] and [`size`]. `unsafe` is in [`ffi`] and [`backend`] only.
+//! [`log`]; [`error`], [`text`], [`stats`], [`size`] and `flag`. `unsafe` is in [`ffi`] and [`backend`] only.
 
 #![warn(missing_docs)]
 

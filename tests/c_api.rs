@@ -54,6 +54,7 @@ const RUN_BY_HAND: &[&str] = &[
     "exit",
     "first_use",
     "fork",
+    "fork_slow",
     "header",
     "init",
     "traced_end",
@@ -81,6 +82,7 @@ programs! {
     callbacks
     default_pool
     device_reset
+    device_reset_callbacks
     layout
     limits
     log
@@ -410,4 +412,12 @@ fn under_a_limit_on_addresses() {
     on_host(c("c11").source(source("default_pool")))
         .under(&limited)
         .run();
+}
+
+/// A child is forked while a backend call is under way that takes longer than the fork waits.
+#[test]
+fn fork_beside_a_slow_backend() {
+    if tools_are_there() {
+        on_host(c("c11").source(source("fork_slow"))).run();
+    }
 }

@@ -258,15 +258,20 @@ fn everything_at_once() {
                         random ^= random << 17;
                         random
                     };
-                    let mut mine = Vec::new();
+                    let (mut mine, mut served, mut refused) = (Vec::new(), 0, 0);
                     for _ in 0..if cfg!(miri) { 20 } else { 2000 } {
                         match next() % 8 {
                             0..4 => {
                                 let bytes = 1 + next() % (6 << 20);
-                                let Ok(block) = pool.allocate(bytes, 1 << (next() % 16)) else {
-                                    continue;
+                                let addr = match pool.allocate(bytes, 1 << (next() % 16)) {
+                                    Ok(block) => block.unwrap(),
+                                    Err(error) => {
+                                        assert_eq!(error.status(), Status::OutOfMemory);
+                                        refused += 1;
+                                        continue;
+                                    }
                                 };
-                                let addr = block.unwrap();
+                                served += 1;
                                 let size = pool.usable_size(addr).unwrap();
                                 let mut owned = owned.lock().unwrap();
                                 let before = owned.range(..addr + size).next_back();
@@ -285,6 +290,7 @@ fn everything_at_once() {
                             _ => {}
                         }
                     }
+                    assert!(served > refused, "{served} served, {refused} refused");
                     for addr in mine {
                         owned.lock().unwrap().remove(&addr);
                         pool.free(addr).unwrap();
@@ -332,4 +338,77 @@ fn a_pool_can_be_closed_while_others_use_it() {
         pool.close().unwrap();
     });
     assert_eq!(pool.close().unwrap_err().status(), Status::InvalidValue);
+}
+
+/// A backend that panics in its second call.
+#[derive(Debug, Default)]
+struct Panicking {
+    calls: std::sync::atomic::AtomicU64,
+}
+
+impl Backend for Panicking {
+    fn name(&self) -> &'static str {
+        "panicking"
+    }
+    fn is_host_accessible(&self) -> bool {
+        false
+    }
+    fn memory(&self) -> BackendResult<Option<Memory>> {
+        Ok(None)
+    }
+    fn allocate(&self, _: u64) -> BackendResult<u64> {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        assert!(call == 0, "the second call");
+        Ok(1 << 30)
+    }
+    fn release(&self, _: u64, _: u64) -> BackendResult<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn after_a_panic_every_call_is_refused_and_none_hangs() {
+    let pool = Pool::with_backend(Arc::new(Panicking::default()), &PoolConfig::default()).unwrap();
+    let block = pool.allocate(1000, 0).unwrap().unwrap();
+    std::thread::scope(|scope| {
+        let panicked = scope.spawn(|| drop(pool.allocate(64 << 20, 0))).join();
+        assert!(panicked.is_err());
+    });
+    let internal = |status| assert_eq!(status, Status::Internal);
+    internal(pool.allocate(1000, 0).unwrap_err().status());
+    internal(pool.free(block).unwrap_err().status());
+    internal(pool.stats().unwrap_err().status());
+    internal(pool.empty_cache().unwrap_err().status());
+    internal(pool.set_limit(1 << 20).unwrap_err().status());
+    internal(pool.close().unwrap_err().status());
+}
+
+/// The default pool of this process, reset while threads allocate from it.
+#[cfg(not(miri))]
+#[test]
+fn a_device_is_reset_while_others_use_it() {
+    use luma::ffi::{luma_alloc, luma_check, luma_device_reset, luma_free, luma_status_t};
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let block = luma_alloc(3 << 20);
+                    assert!(!block.is_null());
+                    // Its own block, one that was reset away, or one of another thread that was
+                    // given the same address: whatever it is, nothing breaks.
+                    let freed = luma_free(block);
+                    assert!(matches!(
+                        freed,
+                        luma_status_t::LUMA_SUCCESS | luma_status_t::LUMA_ERROR_INVALID_POINTER
+                    ));
+                }
+            });
+        }
+        for _ in 0..200 {
+            assert_eq!(luma_device_reset(0), luma_status_t::LUMA_SUCCESS);
+            assert_eq!(luma_check(), luma_status_t::LUMA_SUCCESS);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
 }

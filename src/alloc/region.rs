@@ -24,6 +24,9 @@ pub struct Region {
     pub busy: u32,
     /// Whether it gets and loses memory by pages.
     pub paged: bool,
+    /// Whether the backend is taking it back. Its addresses may be granted anew before the pool
+    /// hears that it is gone, so they count as nobody's.
+    pub leaving: bool,
 }
 
 impl Region {
@@ -35,6 +38,7 @@ impl Region {
         live: 0,
         busy: 0,
         paged: false,
+        leaving: false,
     };
 
     /// One past its last address.
@@ -56,9 +60,8 @@ pub struct Regions {
     vacant: Vec<RegionId>,
     /// Base and id of each region, in the order of addresses; without those that are leaving.
     by_base: Vec<(u64, RegionId)>,
-    /// Regions that the backend is taking back. Their addresses may be granted anew before the
-    /// pool hears that they are gone, so they count as nobody's.
-    leaving: Vec<RegionId>,
+    /// How many are leaving.
+    leaving: usize,
 }
 
 impl Regions {
@@ -67,11 +70,9 @@ impl Regions {
         self.slots.try_reserve(1).map_err(|_| HostMemoryExhausted)?;
         // So that giving a region back, or keeping it after all, needs no memory.
         let most = self.slots.len() + 1;
-        for table in [&mut self.vacant, &mut self.leaving] {
-            table
-                .try_reserve(most - table.len())
-                .map_err(|_| HostMemoryExhausted)?;
-        }
+        self.vacant
+            .try_reserve(most - self.vacant.len())
+            .map_err(|_| HostMemoryExhausted)?;
         self.by_base
             .try_reserve(most - self.by_base.len())
             .map_err(|_| HostMemoryExhausted)
@@ -94,17 +95,23 @@ impl Regions {
         self.by_base.insert(at, (base, id));
     }
 
-    /// The backend is going to take a region back: its addresses count as nobody's.
-    pub fn hide(&mut self, id: RegionId) {
-        let at = self.position_after(self[id].base) - 1;
-        debug_assert_eq!(self.by_base[at].1, id);
-        self.by_base.remove(at);
-        self.leaving.push(id);
+    /// The backend is going to take a region back. To be followed by [`Regions::hide_leaving`], once
+    /// for all that go together.
+    pub fn leave(&mut self, id: RegionId) {
+        self[id].leaving = true;
+        self.leaving += 1;
+    }
+
+    /// Takes the addresses of leaving regions out of the order.
+    pub fn hide_leaving(&mut self) {
+        let slots = &self.slots;
+        self.by_base.retain(|&(_, id)| !slots[id as usize].leaving);
     }
 
     /// The backend has not taken a hidden region back.
     pub fn show(&mut self, id: RegionId) {
-        self.leaving.retain(|&other| other != id);
+        self[id].leaving = false;
+        self.leaving -= 1;
         self.list(self[id].base, id);
     }
 
@@ -115,15 +122,21 @@ impl Regions {
 
     /// Takes a region out, hidden or not.
     pub fn remove(&mut self, id: RegionId) -> Region {
-        self.by_base.retain(|&(_, other)| other != id);
-        self.leaving.retain(|&other| other != id);
+        let region = std::mem::replace(&mut self.slots[id as usize], Region::VACANT);
+        if region.leaving {
+            self.leaving -= 1;
+        } else {
+            let at = self.position_after(region.base) - 1;
+            debug_assert_eq!(self.by_base[at], (region.base, id));
+            self.by_base.remove(at);
+        }
         self.vacant.push(id);
-        std::mem::replace(&mut self.slots[id as usize], Region::VACANT)
+        region
     }
 
     /// Regions in the table, hidden ones too.
     pub fn len(&self) -> usize {
-        self.by_base.len() + self.leaving.len()
+        self.by_base.len() + self.leaving
     }
 
     /// Whether there are none.
@@ -145,13 +158,13 @@ impl Regions {
     }
 
     /// Ids in the order of addresses, without the hidden ones.
-    pub fn ids(&self) -> impl Iterator<Item = RegionId> + '_ {
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = RegionId> + '_ {
         self.by_base.iter().map(|&(_, id)| id)
     }
 
     /// Ids of hidden regions.
     pub fn hidden_ids(&self) -> impl Iterator<Item = RegionId> + '_ {
-        self.leaving.iter().copied()
+        (0..self.slots.len() as RegionId).filter(|&id| self.slots[id as usize].leaving)
     }
 }
 

@@ -58,6 +58,7 @@ impl Engine {
             live: 0,
             busy: 0,
             paged,
+            leaving: false,
         });
         let chunk = &mut self.chunks[id];
         chunk.region = region;
@@ -109,8 +110,9 @@ impl Engine {
     }
 
     /// Marks an idle region for being given back: nothing in it is used until
-    /// [`Engine::region_released`] or [`Engine::region_kept`]. Gives back its base, its span and the
-    /// memory in it, which counts as reserved until then.
+    /// [`Engine::region_released`] or [`Engine::region_kept`], and after
+    /// [`Engine::hide_leaving`] its addresses count as nobody's. Gives back its base, its span and
+    /// the memory in it, which counts as reserved until then.
     pub fn begin_release(&mut self, id: RegionId) -> (u64, u64, u64) {
         debug_assert!(self.regions[id].is_idle());
         let mut bytes = 0;
@@ -130,9 +132,14 @@ impl Engine {
             self.regions[id].busy += 1;
             at = self.chunks[at].next;
         }
-        self.regions.hide(id);
+        self.regions.leave(id);
         let region = &self.regions[id];
         (region.base, region.span, bytes)
+    }
+
+    /// To be called when all regions that go together are marked, before the backend is.
+    pub fn hide_leaving(&mut self) {
+        self.regions.hide_leaving();
     }
 
     /// The backend took a region back.
@@ -172,9 +179,10 @@ impl Engine {
     }
 
     /// Takes a region out of the table, live blocks or not, with the memory in it. For the end of a
-    /// pool: nothing else is kept in order.
+    /// pool: nothing else is kept in order. Regions that another thread's call was giving back when
+    /// the process forked are left out: nobody knows whether they are still there.
     pub fn take_region(&mut self) -> Option<(Region, u64)> {
-        let id = self.regions.ids().chain(self.regions.hidden_ids()).next()?;
+        let id = self.regions.ids().next_back()?;
         let bytes = self.mapped_bytes(id);
         Some((self.regions.remove(id), bytes))
     }

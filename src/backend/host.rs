@@ -155,6 +155,10 @@ impl Backend for HostBackend {
         }))
     }
 
+    fn outlives_reset(&self) -> bool {
+        true
+    }
+
     fn known_free(&self) -> Option<u64> {
         let used = self.device.used.load(Ordering::Relaxed);
         Some(self.device.capacity.saturating_sub(used))

@@ -91,6 +91,11 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// What it has and can still give; `None` where nobody knows.
     fn memory(&self) -> BackendResult<Option<Memory>>;
 
+    /// Whether its memory is still there after its device was reset.
+    fn outlives_reset(&self) -> bool {
+        false
+    }
+
     /// What it can still give, where it knows that exactly and without waiting.
     fn known_free(&self) -> Option<u64> {
         None

@@ -196,6 +196,10 @@ impl Backend for SimulatedBackend {
         }))
     }
 
+    fn outlives_reset(&self) -> bool {
+        true
+    }
+
     fn known_free(&self) -> Option<u64> {
         Some(self.capacity.saturating_sub(self.state().used))
     }

@@ -115,6 +115,10 @@ fn panicked<R: Returned>() -> R {
 /// Keeps panics inside of calls from being printed: their message becomes the call's. Nothing else is
 /// done here, while locks may be held. Other panics go where they went before.
 pub(super) fn quiet_panics() {
+    // The hook cannot be set while this thread unwinds; a first call from a destructor goes without.
+    if std::thread::panicking() {
+        return;
+    }
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if DEPTH.try_with(Cell::get).unwrap_or(0) == 0 {

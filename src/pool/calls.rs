@@ -9,6 +9,7 @@ use crate::flag::Raised;
 use crate::log::{self, Level};
 use crate::text::text;
 use std::cell::Cell;
+use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -31,7 +32,7 @@ pub(super) fn deadline() -> Option<Instant> {
     Instant::now().checked_add(environment().oom_wait)
 }
 
-/// A call in the pool's books; ended there even when it panics.
+/// A call in the pool's books. Dropped only by a panic.
 struct InFlight<'a>(&'a Pool);
 
 impl<'a> InFlight<'a> {
@@ -46,7 +47,11 @@ impl<'a> InFlight<'a> {
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        drop(self.0.end_call());
+        let mut state = self.0.end_call();
+        // The backend panicked: nobody knows what it has done. What the pool holds is neither used
+        // nor given back any more.
+        self.0.broken.store(true, Ordering::Relaxed);
+        std::mem::forget(state.take());
     }
 }
 

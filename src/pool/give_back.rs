@@ -278,6 +278,7 @@ impl Open {
             };
             returns.push(part.into());
         }
+        self.engine.hide_leaving();
         if let (Some(page), true) = (page, missing > 0) {
             let bytes = (amount != Amount::All).then_some(missing);
             match self.engine.plan_unmap(bytes, page, beside) {

@@ -4,7 +4,7 @@
 //! Meanwhile other threads go on. What a call is about is marked in the engine before, and what it
 //! may bring is pledged, so that the limit holds whatever the order in which calls end.
 
-use super::calls::{Locked, deadline, take_back, told};
+use super::calls::{Locked, take_back, told};
 use super::give_back::MOST_GIVE_BACKS;
 use super::{Guard, Pool};
 use crate::alloc::HostMemoryExhausted;
@@ -14,6 +14,7 @@ use crate::alloc::{AddRegionError, Block, Request};
 use crate::backend::{BackendError, BackendResult, Pages};
 use crate::error::{Error, Result, Status};
 use crate::text::text;
+use std::time::Instant;
 
 /// Why the backend brought nothing.
 #[derive(Clone, Copy, Debug)]
@@ -48,9 +49,10 @@ impl Pool {
         &'a self,
         guard: Guard<'a>,
         request: &Request,
+        deadline: Option<Instant>,
     ) -> Locked<'a, Result<Grown>> {
         match guard.pages {
-            Some(pages) => self.grow_range(guard, request, pages),
+            Some(pages) => self.grow_range(guard, request, pages, deadline),
             None => self.grow_by_segment(guard, request),
         }
     }
@@ -62,6 +64,7 @@ impl Pool {
         mut guard: Guard<'a>,
         request: &Request,
         pages: Pages,
+        deadline: Option<Instant>,
     ) -> Locked<'a, Result<Grown>> {
         let mut step = Some(guard.policy().page_step(guard.engine.usage().reserved));
         loop {
@@ -110,7 +113,7 @@ impl Pool {
                     // One range is enough for all threads that find none.
                     if guard.reserving {
                         let waited;
-                        (guard, waited) = self.wait_for_others(guard, deadline())?;
+                        (guard, waited) = self.wait_for_others(guard, deadline)?;
                         if waited {
                             if let Some(block) = guard.look(request)? {
                                 return Ok((guard, Ok(Grown::Served(block))));
@@ -268,7 +271,7 @@ impl Pool {
     /// another region already.
     fn decline<'a>(
         &'a self,
-        guard: Guard<'a>,
+        mut guard: Guard<'a>,
         addr: u64,
         span: u64,
         paged: bool,
@@ -291,7 +294,6 @@ impl Pool {
                         "the {name} backend answered a request for {span} bytes with {addr:#x}, which overlaps the {other} bytes at {base:#x} that it gave before and that are still in use; nothing was given back"
                     ),
                 );
-                let mut guard = guard;
                 guard.calls.backend_allocations -= 1;
                 return Ok((guard, error));
             }

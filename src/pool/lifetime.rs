@@ -2,7 +2,7 @@
 //! The end of a pool, the loss of its device, and the fork of its process.
 
 use super::calls::{in_backend, take_back};
-use super::{Open, Pool, Unusable, recorder};
+use super::{Open, Pool, recorder};
 use crate::alloc::policy::Segmenter;
 use crate::alloc::region::Region;
 use crate::error::{Error, Result, Status};
@@ -29,7 +29,7 @@ impl Pool {
         }
         let mut state = self.lock_when_quiet(None);
         let Some(mut open) = state.take() else {
-            return Err(Unusable::Destroyed.into());
+            return Err(self.why_closed().into());
         };
         drop(state);
         let live = open.engine.usage().live;
@@ -81,9 +81,9 @@ impl Pool {
         }
     }
 
-    /// Forgets every block, and gives all memory back; where it is gone with its device, without
-    /// telling the backend.
-    pub(super) fn forget(&self, memory_is_gone: bool) -> Result<()> {
+    /// The device was reset: forgets every block. Memory that outlives that is given back; of memory
+    /// that is gone the backend is not told.
+    pub(super) fn forget(&self) -> Result<()> {
         if in_backend() {
             return Err(Error::new(
                 Status::InvalidValue,
@@ -95,9 +95,10 @@ impl Pool {
         guard.record_all_freed();
         guard.engine.free_all();
         guard.segmenter = Segmenter::new(*guard.policy());
-        if memory_is_gone {
+        if !guard.backend.outlives_reset() {
             while let Some((id, _)) = { guard.engine.idle_regions().next() } {
                 guard.engine.begin_release(id);
+                guard.engine.hide_leaving();
                 guard.engine.region_released(id);
                 guard.calls.backend_releases += 1;
             }
@@ -113,7 +114,7 @@ impl Open {
     fn record_all_freed(&self) {
         if self.record {
             for (block, _) in self.engine.live_blocks() {
-                recorder::freed(block.addr);
+                recorder::freed(self.id, block.addr);
             }
         }
     }
@@ -123,5 +124,7 @@ impl Open {
     pub(super) fn after_fork(&mut self) {
         self.in_flight = 0;
         self.pledged = 0;
+        self.reserving = false;
+        self.ceiling = u64::MAX;
     }
 }

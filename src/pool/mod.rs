@@ -33,6 +33,7 @@ use crate::backend::{Backend, Memory, Pages};
 use crate::error::{Error, Result, Status};
 use crate::stats::Stats;
 use crate::text::text;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// What freed blocks are filled with in debug mode.
@@ -44,14 +45,20 @@ pub struct Pool {
     state: Mutex<Option<Open>>,
     /// Signalled when a backend call has ended.
     call_ended: Condvar,
+    /// Whether a backend panicked in a call, whose outcome nobody knows.
+    broken: AtomicBool,
 }
 
 /// What a pool is while it is open.
 #[derive(Debug)]
 pub(crate) struct Open {
+    /// Tells pools apart in a record.
+    id: u64,
     engine: Engine,
     segmenter: Segmenter,
     backend: Arc<dyn Backend>,
+    /// All the memory that the backend said it has.
+    device_total: Option<u64>,
     /// The backend's pages, if the policy uses them.
     pages: Option<Pages>,
     /// The most bytes that may be reserved; `u64::MAX`: no limit.
@@ -132,7 +139,10 @@ impl Open {
             policy.growth = crate::alloc::Growth::Proportional;
         }
         let (debug, record) = (crate::config::environment().debug, recorder::is_on());
+        static POOLS: AtomicU64 = AtomicU64::new(0);
         Ok(Self {
+            id: POOLS.fetch_add(1, Ordering::Relaxed),
+            device_total: memory.map(|memory| memory.total),
             engine: Engine::new(policy).map_err(|HostMemoryExhausted| Error::host_memory())?,
             segmenter: Segmenter::new(policy),
             backend,
@@ -168,7 +178,7 @@ impl Open {
     #[cold]
     fn freed_under_watch(&self, block: crate::alloc::Block) -> Result<()> {
         if self.record {
-            recorder::freed(block.addr);
+            recorder::freed(self.id, block.addr);
         }
         if self.debug {
             self.backend.fill(block.addr, block.size, POISON);
@@ -202,6 +212,7 @@ impl Pool {
         Self {
             state: Mutex::new(None),
             call_ended: Condvar::new(),
+            broken: AtomicBool::new(false),
         }
     }
 
@@ -223,6 +234,7 @@ impl Pool {
         let open = Open::new(config.backend()?, config)?;
         // A pool whose state was half changed by a panic begins anew.
         self.state.clear_poison();
+        self.broken.store(false, Ordering::Relaxed);
         *self.state.lock().map_err(|_| Unusable::Poisoned)? = Some(open);
         Ok(())
     }
@@ -233,16 +245,25 @@ impl Pool {
             return Err(Unusable::Poisoned);
         }
         if state.is_none() {
-            return Err(Unusable::Destroyed);
+            return Err(self.why_closed());
         }
         Ok(Guard(state))
+    }
+
+    #[cold]
+    fn why_closed(&self) -> Unusable {
+        if self.broken.load(Ordering::Relaxed) {
+            Unusable::Poisoned
+        } else {
+            Unusable::Destroyed
+        }
     }
 
     #[inline(always)]
     fn lock(&self) -> Result<Guard<'_>, Unusable> {
         match self.state.lock() {
             Ok(state) if state.is_some() => Ok(Guard(state)),
-            Ok(_) => Err(Unusable::Destroyed),
+            Ok(_) => Err(self.why_closed()),
             Err(_) => Err(Unusable::Poisoned),
         }
     }
@@ -304,7 +325,7 @@ impl Pool {
     ) -> Result<Option<u64>> {
         if guard.record {
             match &served {
-                Ok(block) => recorder::allocated(block.addr, request.requested),
+                Ok(block) => recorder::allocated(guard.id, block.addr, request.requested),
                 Err(_) => recorder::refused(request.requested),
             }
         }

@@ -3,7 +3,6 @@
 
 use super::Open;
 use crate::alloc::Request;
-use crate::backend::Memory;
 use crate::error::{Error, Result, Status};
 use crate::flag::Raised;
 use crate::size::GRAIN;
@@ -195,24 +194,27 @@ impl fmt::Display for OutOfMemory<'_> {
             limit => write!(f, "; limit {}", Bytes(limit))?,
         }
         let name = open.backend.name();
-        let memory = open.backend.memory().ok().flatten();
-        match memory {
-            Some(Memory { free, total }) => write!(
+        // What it knows without being asked: this is said with the pool's lock held.
+        match (open.backend.known_free(), open.device_total) {
+            (Some(free), Some(total)) => write!(
                 f,
                 "; the {name} device has {} free of {}",
                 Bytes(free),
                 Bytes(total)
             )?,
-            None => write!(f, "; the {name} backend does not say what it has")?,
+            (_, Some(total)) => write!(f, "; the {name} device has {}", Bytes(total))?,
+            _ => write!(f, "; the {name} backend does not say what it has")?,
         }
-        let total = memory.map(|memory| memory.total);
-        write!(f, ". {}", self.advice(total, stuck))
+        write!(f, ". {}", self.advice(open.device_total, stuck))
     }
 }
 
 impl OutOfMemory<'_> {
     fn advice(&self, total: Option<u64>, stuck: u64) -> &'static str {
         let Self { open, request } = self;
+        if request.size > open.limit && request.requested <= open.limit {
+            return "Rounded up to a multiple of 256 bytes, the request is larger than the limit: raise it (luma_pool_set_limit; LUMA_MEMORY_LIMIT for a default pool), or ask for less";
+        }
         if request.size > open.limit {
             return "The request is larger than the limit: raise it (luma_pool_set_limit; LUMA_MEMORY_LIMIT for a default pool), or ask for less";
         }

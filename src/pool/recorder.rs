@@ -77,8 +77,8 @@ fn with_writer(action: impl FnOnce(&mut Writer)) {
 }
 
 /// Records an allocation.
-pub(super) fn allocated(addr: u64, requested: u64) {
-    with_writer(|writer| writer.alloc(addr, requested, 0));
+pub(super) fn allocated(pool: u64, addr: u64, requested: u64) {
+    with_writer(|writer| writer.alloc(pool, addr, requested, 0));
 }
 
 /// Records a request that was refused.
@@ -87,8 +87,8 @@ pub(super) fn refused(requested: u64) {
 }
 
 /// Records a free.
-pub(super) fn freed(addr: u64) {
-    with_writer(|writer| writer.free(addr, 0));
+pub(super) fn freed(pool: u64, addr: u64) {
+    with_writer(|writer| writer.free(pool, addr, 0));
 }
 
 /// The process begins to exit: writes what is buffered, and each later record at once. Gives back

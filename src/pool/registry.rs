@@ -274,8 +274,8 @@ fn no_device(device: i32) -> Error {
     )
 }
 
-/// Forgets all that the pools of a device hold, whose context was reset. Host memory outlives
-/// that; it is given back.
+/// Forgets all that the default pool of a device holds, whose context was reset. Host memory
+/// outlives that; it is given back.
 ///
 /// # Errors
 /// `NoDevice`: there is no such device.
@@ -284,7 +284,7 @@ pub fn device_reset(device: i32) -> Result<()> {
         return Err(no_device(device));
     }
     match DEFAULT.get() {
-        Some(slot) => slot.pool.forget(false),
+        Some(slot) => slot.pool.forget(),
         None => Ok(()),
     }
 }

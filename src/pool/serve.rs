@@ -36,7 +36,7 @@ impl Pool {
         }
         loop {
             let grown;
-            (guard, grown) = self.grow(guard, request)?;
+            (guard, grown) = self.grow(guard, request, deadline)?;
             let refusal = match grown {
                 Ok(Grown::Served(block)) => return Ok((guard, Ok(block))),
                 Ok(Grown::Refused(refusal)) => refusal,
@@ -87,6 +87,8 @@ impl Pool {
                 };
                 drop(guard);
                 freed = oom::call(&handler, request.requested);
+                // It may be the last owner of something that calls luma when it goes.
+                drop(handler);
                 guard = self.lock()?;
             }
             if freed {
@@ -113,15 +115,7 @@ impl Open {
 
     /// Whether the request would fit if nothing else were there.
     fn could_ever_hold(&self, request: &Request) -> bool {
-        let device = match self.backend.known_free() {
-            Some(_) => self
-                .backend
-                .memory()
-                .ok()
-                .flatten()
-                .map_or(u64::MAX, |memory| memory.total),
-            None => u64::MAX,
-        };
+        let device = self.device_total.unwrap_or(u64::MAX);
         request.size <= self.limit.min(device) && request.align <= self.backend.largest_align()
     }
 

@@ -20,6 +20,8 @@ struct Columns {
 
 impl Columns {
     fn parse(header: &str) -> Result<Self, Problem> {
+        // Spreadsheets begin a file with a byte order mark.
+        let header = header.trim_start_matches('\u{feff}');
         let names: Vec<&str> = header.split(',').map(str::trim).collect();
         let find = |column: &'static str| {
             let mut places = names

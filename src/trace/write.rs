@@ -30,7 +30,8 @@ struct Block {
 pub struct Writer {
     out: Box<dyn Write + Send>,
     buffer: Vec<u8>,
-    live: HashMap<u64, Block>,
+    /// By pool and address: a block of one pool may be the memory of another.
+    live: HashMap<(u64, u64), Block>,
     next_id: u64,
     start: Instant,
     failure: Option<io::Error>,
@@ -58,9 +59,10 @@ impl Writer {
         }
     }
 
-    /// Records that `requested` bytes were handed out at `addr`.
-    pub fn alloc(&mut self, addr: u64, requested: u64, stream: u64) {
-        self.free(addr, stream);
+    /// Records that a pool handed out `requested` bytes at `addr`. Pools have numbers of the
+    /// caller's choice.
+    pub fn alloc(&mut self, pool: u64, addr: u64, requested: u64, stream: u64) {
+        self.free(pool, addr, stream);
         if self.failure.is_some() {
             return;
         }
@@ -71,7 +73,7 @@ impl Writer {
         let id = self.next_id;
         self.next_id += 1;
         self.live.insert(
-            addr,
+            (pool, addr),
             Block {
                 id,
                 size: requested,
@@ -80,9 +82,9 @@ impl Writer {
         self.record(Op::Alloc, Some(id), requested, stream, addr);
     }
 
-    /// Records that the block at `addr` was given back.
-    pub fn free(&mut self, addr: u64, stream: u64) {
-        if let Some(Block { id, size }) = self.live.remove(&addr) {
+    /// Records that the block of a pool at `addr` was given back.
+    pub fn free(&mut self, pool: u64, addr: u64, stream: u64) {
+        if let Some(Block { id, size }) = self.live.remove(&(pool, addr)) {
             self.record(Op::Free, Some(id), size, stream, addr);
         }
     }
@@ -204,12 +206,12 @@ mod tests {
     #[test]
     fn what_is_recorded_is_read_back() {
         let (mut writer, file) = writer("origin: a test\nof two lines");
-        writer.alloc(0x1000, 100, 0);
-        writer.alloc(0x2000, u64::MAX, 7);
-        writer.free(0x1000, 0);
+        writer.alloc(0, 0x1000, 100, 0);
+        writer.alloc(0, 0x2000, u64::MAX, 7);
+        writer.free(0, 0x1000, 0);
         writer.record_failed_alloc(1 << 40, 3);
-        writer.alloc(0x1000, 300, 0);
-        writer.free(0x2000, 7);
+        writer.alloc(0, 0x1000, 300, 0);
+        writer.free(0, 0x2000, 7);
         writer.flush().unwrap();
 
         assert!(
@@ -234,7 +236,7 @@ mod tests {
     #[test]
     fn addresses_are_written() {
         let (mut writer, file) = writer("");
-        writer.alloc(4096, 1, 2);
+        writer.alloc(0, 4096, 1, 2);
         drop(writer);
         let text = file.text();
         assert!(
@@ -249,10 +251,10 @@ mod tests {
     #[test]
     fn an_unknown_address_is_not_freed() {
         let (mut writer, file) = writer("");
-        writer.free(0x1000, 0);
-        writer.alloc(0x1000, 5, 0);
-        writer.free(0x1000, 0);
-        writer.free(0x1000, 0);
+        writer.free(0, 0x1000, 0);
+        writer.alloc(0, 0x1000, 5, 0);
+        writer.free(0, 0x1000, 0);
+        writer.free(0, 0x1000, 0);
         drop(writer);
         assert_eq!(
             shape(&file.events()),
@@ -263,8 +265,8 @@ mod tests {
     #[test]
     fn an_address_handed_out_twice_frees_its_first_block() {
         let (mut writer, file) = writer("");
-        writer.alloc(0x1000, 5, 0);
-        writer.alloc(0x1000, 6, 0);
+        writer.alloc(0, 0x1000, 5, 0);
+        writer.alloc(0, 0x1000, 6, 0);
         drop(writer);
         assert_eq!(
             shape(&file.events()),
@@ -280,8 +282,8 @@ mod tests {
     fn records_reach_the_file_in_whole_lines_without_a_flush() {
         let (mut writer, file) = writer("");
         for _ in 0..10_000 {
-            writer.alloc(u64::MAX, u64::MAX, u64::MAX);
-            writer.free(u64::MAX, u64::MAX);
+            writer.alloc(0, u64::MAX, u64::MAX, u64::MAX);
+            writer.free(0, u64::MAX, u64::MAX);
         }
         let text = file.text();
         assert!(text.len() >= BUFFER_BYTES && text.ends_with('\n'));
@@ -295,7 +297,7 @@ mod tests {
         let (mut writer, _file) = writer("");
         let capacity = writer.buffer.capacity();
         for address in 0..100_000 {
-            writer.alloc(u64::MAX - address % 100, u64::MAX, u64::MAX);
+            writer.alloc(0, u64::MAX - address % 100, u64::MAX, u64::MAX);
         }
         assert_eq!(writer.buffer.capacity(), capacity);
     }
@@ -326,7 +328,7 @@ mod tests {
         }
         let mut writer = Writer::new(Box::new(Full), "");
         for address in 0..10_000 {
-            writer.alloc(address, 1, 0);
+            writer.alloc(0, address, 1, 0);
         }
         assert!(writer.buffer.is_empty());
         for _ in 0..2 {

@@ -1,5 +1,6 @@
 //! `luma replay`: traces through a pool, measured.
 
+use std::env;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -87,6 +88,11 @@ impl PresetChoice {
 }
 
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
+    for falsifying in ["LUMA_TRACE", "LUMA_DEBUG"] {
+        // SAFETY: the program has one thread. A replay must not be recorded, least of all over the
+        // trace that it reads, nor be timed with checks.
+        unsafe { env::remove_var(falsifying) };
+    }
     let conditions = conditions(arguments)?;
     let programs = load(&arguments.files)?;
     let presets = arguments.preset.presets();
@@ -108,7 +114,8 @@ pub fn run(arguments: &Arguments) -> Result<Outcome> {
                 capacity: conditions.capacity,
                 limit: conditions.limit,
             };
-            let ending = measure(program, &setup, runs, || progress.inc(1))?;
+            let ending = measure(program, &setup, runs, || progress.inc(1))
+                .inspect_err(|_| progress.finish_and_clear())?;
             let mut row = Row::new(program, preset, &ending);
             if arguments.smallest {
                 row.set_smallest(smallest::smallest_capacity(program, &setup)?);

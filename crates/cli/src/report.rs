@@ -46,8 +46,8 @@ pub struct Row {
 /// What a completed replay measured.
 #[derive(Debug, Serialize)]
 struct Figures {
-    ns_per_call: f64,
-    p99_ns: f64,
+    ns_per_call: Option<f64>,
+    p99_ns: Option<f64>,
     runs_ns_per_call: Vec<f64>,
     peak_allocated_bytes: u64,
     peak_reserved_bytes: u64,
@@ -111,8 +111,10 @@ impl Row {
         let live = size::show(self.peak_live_bytes);
         cells.extend(match &self.result {
             Some(figures) => [
-                format!("{:.1}", figures.ns_per_call),
-                format!("{:.0}", figures.p99_ns),
+                figures
+                    .ns_per_call
+                    .map_or("-".into(), |ns| format!("{ns:.1}")),
+                figures.p99_ns.map_or("-".into(), |ns| format!("{ns:.0}")),
                 live,
                 size::show(figures.peak_allocated_bytes),
                 size::show(figures.peak_reserved_bytes),
@@ -138,8 +140,8 @@ impl Figures {
     fn new(program: &Program, measurement: &Measurement) -> Self {
         let stats = &measurement.stats;
         Self {
-            ns_per_call: measurement.ns_per_call(),
-            p99_ns: measurement.p99,
+            ns_per_call: (program.timed_calls() > 0).then(|| measurement.ns_per_call()),
+            p99_ns: (program.timed_calls() > 0).then_some(measurement.p99),
             runs_ns_per_call: measurement.runs.clone(),
             peak_allocated_bytes: stats.peak_bytes,
             peak_reserved_bytes: stats.peak_reserved_bytes,

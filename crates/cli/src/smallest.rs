@@ -29,15 +29,19 @@ pub fn smallest_capacity(program: &Program, setup: &Setup) -> Result<Option<u64>
 
     // No device below the peak can do, whatever the allocator.
     let floor = program.peak_live.div_ceil(RESOLUTION).max(1);
+    let most = LARGEST / RESOLUTION;
+    if floor > most {
+        return Ok(None);
+    }
     let mut enough = floor;
     loop {
-        if enough > LARGEST / RESOLUTION {
-            return Ok(None);
-        }
         if completes(enough)? {
             break;
         }
-        enough *= 2;
+        if enough == most {
+            return Ok(None);
+        }
+        enough = (enough * 2).min(most);
     }
     let mut too_small = floor - 1;
     while enough - too_small > 1 {

@@ -164,6 +164,7 @@ fn a_trace_of_live_blocks_only_has_nothing_to_time() {
     let row = &run.json()["rows"][0];
     assert_eq!(row["calls"], 0);
     assert_eq!(row["result"]["peak_allocated_bytes"], 512);
+    assert!(row["result"]["ns_per_call"].is_null() && row["result"]["p99_ns"].is_null());
 }
 
 #[test]
@@ -242,4 +243,22 @@ fn the_environment_does_not_change_a_replay() {
     let run = luma_with(&variables, &["replay", "--json", "--runs", "1", &path]);
     assert_eq!(run.code, 0, "{}", run.stderr);
     assert_eq!(run.json()["rows"][0]["preset"], "default");
+}
+
+#[test]
+fn a_replay_is_not_recorded_over_the_trace_that_it_reads() {
+    let text = "op,id,size\nalloc,0,1000\nfree,0,1000\n";
+    let path = file("mine.csv", text);
+    let run = luma_with(&[("LUMA_TRACE", &path)], &["replay", &path]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_header() {
+    let path = file(
+        "marked.csv",
+        "\u{feff}op,id,size\nalloc,0,1000\nfree,0,1000\n",
+    );
+    assert_eq!(luma(&["replay", &path]).code, 0);
 }
