@@ -2,6 +2,7 @@
 
 mod doctor;
 mod generate;
+mod page;
 mod replay;
 mod smallest;
 mod traces;
