@@ -72,12 +72,18 @@ impl Slot {
     }
 }
 
+/// The block that an index is in, and the index of the block's first slot.
+#[inline]
+fn block_of(index: usize) -> (usize, usize) {
+    let block = (index / FIRST_BLOCK + 1).ilog2() as usize;
+    (block, ((1 << block) - 1) * FIRST_BLOCK)
+}
+
 /// The slot at an index, if its block was made.
 #[inline]
 fn slot_at(index: usize) -> Option<&'static Slot> {
-    let block = (index / FIRST_BLOCK + 1).ilog2();
-    let first = ((1 << block) - 1) * FIRST_BLOCK;
-    SLOTS.get(block as usize)?.get()?.get(index - first)
+    let (block, first) = block_of(index);
+    SLOTS.get(block)?.get()?.get(index - first)
 }
 
 impl Registry {
@@ -92,11 +98,10 @@ impl Registry {
             }
         }
         let index = self.used;
-        let block = (index / FIRST_BLOCK + 1).ilog2();
+        let (block, first) = block_of(index);
         let slots = SLOTS
-            .get(block as usize)
+            .get(block)
             .ok_or_else(|| Error::new(Status::OutOfMemory, "too many pools exist at once"))?;
-        let first = ((1usize << block) - 1) * FIRST_BLOCK;
         slots.get_or_init(|| {
             (0..FIRST_BLOCK << block)
                 .map(|at| Slot {

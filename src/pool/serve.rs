@@ -91,11 +91,12 @@ impl Pool {
                 drop(handler);
                 guard = self.lock()?;
             }
+            // Other threads may have freed something, too, while the lock was released.
+            if let Some(block) = guard.look(request)? {
+                return Ok((guard, Ok(block)));
+            }
             if freed {
                 give_backs = 0;
-                if let Some(block) = guard.look(request)? {
-                    return Ok((guard, Ok(block)));
-                }
                 continue;
             }
             let error = guard.out_of_memory(request);
