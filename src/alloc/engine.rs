@@ -201,11 +201,7 @@ impl Engine {
     /// The best fit under an alignment or a time.
     fn allocate_constrained(&mut self, request: &Request) -> Option<Block> {
         let chunks = &self.chunks;
-        let in_time = |id: ChunkId| {
-            request
-                .usable_at
-                .is_none_or(|time| chunks[id].freed_at() <= time)
-        };
+        let in_time = |id| self.is_in_time(id, request);
         // The best fit may be aligned well already; otherwise a chunk that holds the request
         // wherever it lies keeps the search logarithmic.
         let tight = self
@@ -222,8 +218,8 @@ impl Engine {
         Some(self.take(id, start, request))
     }
 
-    /// Serves an aligned request from any free chunk that can, at the price of looking at all of
-    /// them. For the last look before a request fails.
+    /// Serves a request from any free chunk that can, at the price of looking at all of them where
+    /// it is aligned. For requests that would grow or fail otherwise.
     pub fn allocate_exhaustively(
         &mut self,
         request: &Request,
@@ -233,13 +229,17 @@ impl Engine {
         let found = self
             .free
             .best_fit_where(&self.chunks, request.size, |id| {
-                request
-                    .usable_at
-                    .is_none_or(|time| self.chunks[id].freed_at() <= time)
-                    && self.aligned_start(id, request).is_some()
+                self.is_in_time(id, request) && self.aligned_start(id, request).is_some()
             })
             .and_then(|id| Some((id, self.aligned_start(id, request)?)));
         Ok(found.map(|(id, start)| self.take(id, start, request)))
+    }
+
+    /// Whether the request may use a free chunk at its time.
+    fn is_in_time(&self, id: ChunkId, request: &Request) -> bool {
+        request
+            .usable_at
+            .is_none_or(|time| self.chunks[id].freed_at() <= time)
     }
 
     /// Where the request would lie in a chunk.
@@ -287,14 +287,14 @@ impl Engine {
             addr,
             size: self.chunks[id].size,
         };
-        self.free_unmapped(id, freed_at);
+        self.free_removed(id, freed_at);
         Ok(block)
     }
 
     /// Frees a live chunk that is not in the address map any more. Gives the chunk that it became a
     /// part of.
     #[inline]
-    fn free_unmapped(&mut self, id: ChunkId, freed_at: u64) -> ChunkId {
+    fn free_removed(&mut self, id: ChunkId, freed_at: u64) -> ChunkId {
         let chunk = &mut self.chunks[id];
         self.usage.live -= 1;
         self.usage.requested -= chunk.requested();
@@ -308,7 +308,7 @@ impl Engine {
     pub(super) fn free_chunk(&mut self, id: ChunkId, freed_at: u64) -> ChunkId {
         let chunks = &self.chunks;
         self.live.remove(chunks[id].addr, |id| chunks[id].addr);
-        self.free_unmapped(id, freed_at)
+        self.free_removed(id, freed_at)
     }
 
     /// Merges a free chunk that is in no index with its free neighbours, and lists the result, whose

@@ -162,6 +162,11 @@ impl Regions {
         self.by_base.iter().map(|&(_, id)| id)
     }
 
+    /// The region at a place in the order of addresses.
+    pub fn id_at(&self, place: usize) -> Option<RegionId> {
+        self.by_base.get(place).map(|&(_, id)| id)
+    }
+
     /// Ids of hidden regions.
     pub fn hidden_ids(&self) -> impl Iterator<Item = RegionId> + '_ {
         (0..self.slots.len() as RegionId).filter(|&id| self.slots[id as usize].leaving)

@@ -114,6 +114,14 @@ impl Engine {
     /// [`Engine::hide_leaving`] its addresses count as nobody's. Gives back its base, its span and
     /// the memory in it, which counts as reserved until then.
     pub fn begin_release(&mut self, id: RegionId) -> (u64, u64, u64) {
+        let bytes = self.mark_all(id);
+        self.regions.leave(id);
+        let region = &self.regions[id];
+        (region.base, region.span, bytes)
+    }
+
+    /// Marks every chunk of an idle region, so that none is in an index. Gives the memory in them.
+    fn mark_all(&mut self, id: RegionId) -> u64 {
         debug_assert!(self.regions[id].is_idle());
         let mut bytes = 0;
         let mut at = self.regions[id].first;
@@ -132,9 +140,22 @@ impl Engine {
             self.regions[id].busy += 1;
             at = self.chunks[at].next;
         }
-        self.regions.leave(id);
-        let region = &self.regions[id];
-        (region.base, region.span, bytes)
+        bytes
+    }
+
+    /// Takes the idle region with the highest addresses out, of whose memory the backend is not
+    /// told. `false`: there is none.
+    pub fn forget_idle_region(&mut self) -> bool {
+        let last = self
+            .regions
+            .ids()
+            .rev()
+            .find(|&id| self.regions[id].is_idle());
+        if let Some(id) = last {
+            self.mark_all(id);
+            self.region_released(id);
+        }
+        last.is_some()
     }
 
     /// To be called when all regions that go together are marked, before the backend is.
@@ -189,10 +210,9 @@ impl Engine {
 
     /// Frees every live block.
     pub fn free_all(&mut self) {
-        for at in 0..self.regions.len() {
-            let Some(id) = self.regions.ids().nth(at) else {
-                break;
-            };
+        let mut place = 0;
+        while let Some(id) = self.regions.id_at(place) {
+            place += 1;
             let mut at = self.regions[id].first;
             while at != NIL {
                 if self.chunks[at].state == State::Live {

@@ -120,14 +120,8 @@ impl Pool {
         mut guard: Guard<'a>,
         spans: Vec<Span>,
     ) -> Locked<'a, u64> {
-        let mut returns: Vec<Planned> = Vec::new();
-        if returns.try_reserve(spans.len()).is_err() {
-            for span in spans {
-                guard.engine.unmap_failed(span);
-            }
-            return Err(Error::host_memory());
-        }
-        returns.extend(spans.into_iter().map(|span| Return::Pages(span).into()));
+        let mut returns = Vec::new();
+        guard.add_pages(&mut returns, spans).map_err(host_memory)?;
         self.make_returns(guard, returns)
     }
 
@@ -279,36 +273,53 @@ impl Open {
             returns.push(part.into());
         }
         self.engine.hide_leaving();
-        if let (Some(page), true) = (page, missing > 0) {
-            let bytes = (amount != Amount::All).then_some(missing);
-            match self.engine.plan_unmap(bytes, page, beside) {
-                Ok(spans) if !spans.is_empty() => {
-                    let room = returns.try_reserve(spans.len());
-                    if room.is_err() {
-                        for span in spans {
-                            self.engine.unmap_failed(span);
-                        }
-                        self.keep(&returns);
-                        return Err(HostMemoryExhausted);
-                    }
-                    returns.extend(spans.into_iter().map(|span| Return::Pages(span).into()));
-                    missing = 0;
-                }
-                Ok(_) => {}
-                Err(error) => {
-                    self.keep(&returns);
-                    return Err(error);
-                }
-            }
+        if missing == 0 {
+            return Ok(returns);
         }
-        if amount != Amount::All && missing > 0 {
+        let wanted = (amount != Amount::All).then_some(missing);
+        let added = match page {
+            Some(page) => self.plan_pages(&mut returns, wanted, page, beside),
+            None => Ok(false),
+        };
+        // Regions alone are too little for an amount, and enough where everything goes.
+        if added.is_err() || (added == Ok(false) && wanted.is_some()) {
             self.keep(&returns);
             returns.clear();
         }
-        Ok(returns)
+        added.map(|_| returns)
     }
 
-    /// Takes the marks of regions off again.
+    /// Chooses and marks whole free pages: so many bytes, or all. `false`: there are not so many.
+    fn plan_pages(
+        &mut self,
+        returns: &mut Vec<Planned>,
+        bytes: Option<u64>,
+        page: u64,
+        beside: [u32; 2],
+    ) -> Result<bool, HostMemoryExhausted> {
+        let spans = self.engine.plan_unmap(bytes, page, beside)?;
+        let found = !spans.is_empty();
+        self.add_pages(returns, spans)?;
+        Ok(found)
+    }
+
+    /// Adds marked pages; without memory for that their marks are taken off.
+    fn add_pages(
+        &mut self,
+        returns: &mut Vec<Planned>,
+        spans: Vec<Span>,
+    ) -> Result<(), HostMemoryExhausted> {
+        if returns.try_reserve(spans.len()).is_err() {
+            for span in spans {
+                self.engine.unmap_failed(span);
+            }
+            return Err(HostMemoryExhausted);
+        }
+        returns.extend(spans.into_iter().map(|span| Return::Pages(span).into()));
+        Ok(())
+    }
+
+    /// Takes marks off again.
     fn keep(&mut self, returns: &[Planned]) {
         for planned in returns {
             match planned.part {

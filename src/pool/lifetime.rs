@@ -96,10 +96,7 @@ impl Pool {
         guard.engine.free_all();
         guard.segmenter = Segmenter::new(*guard.policy());
         if !guard.backend.outlives_reset() {
-            while let Some((id, _)) = { guard.engine.idle_regions().next() } {
-                guard.engine.begin_release(id);
-                guard.engine.hide_leaving();
-                guard.engine.region_released(id);
+            while guard.engine.forget_idle_region() {
                 guard.calls.backend_releases += 1;
             }
             return Ok(());

@@ -28,7 +28,7 @@ pub use config::{BackendKind, PoolConfig, Preset};
 
 use crate::alloc::HostMemoryExhausted;
 use crate::alloc::policy::Segmenter;
-use crate::alloc::{Engine, Located, Policy, Request};
+use crate::alloc::{Block, Engine, Growth, Located, Policy, Request};
 use crate::backend::{Backend, Memory, Pages};
 use crate::error::{Error, Result, Status};
 use crate::stats::Stats;
@@ -123,7 +123,7 @@ impl Open {
             )
         })?;
         let limit = config.limit(memory)?;
-        if policy.growth == crate::alloc::Growth::Fixed && limit == u64::MAX && memory.is_none() {
+        if policy.growth == Growth::Fixed && limit == u64::MAX && memory.is_none() {
             return Err(Error::new(
                 Status::InvalidValue,
                 text!(
@@ -132,11 +132,9 @@ impl Open {
                 ),
             ));
         }
-        let pages = backend
-            .pages()
-            .filter(|_| policy.growth == crate::alloc::Growth::Paged);
-        if pages.is_none() && policy.growth == crate::alloc::Growth::Paged {
-            policy.growth = crate::alloc::Growth::Proportional;
+        let pages = backend.pages().filter(|_| policy.growth == Growth::Paged);
+        if pages.is_none() && policy.growth == Growth::Paged {
+            policy.growth = Growth::Proportional;
         }
         let (debug, record) = (crate::config::environment().debug, recorder::is_on());
         static POOLS: AtomicU64 = AtomicU64::new(0);
@@ -176,7 +174,7 @@ impl Open {
 
     /// What debug mode and a record want to know of a free.
     #[cold]
-    fn freed_under_watch(&self, block: crate::alloc::Block) -> Result<()> {
+    fn freed_under_watch(&self, block: Block) -> Result<()> {
         if self.record {
             recorder::freed(self.id, block.addr);
         }
@@ -226,12 +224,16 @@ impl Pool {
     /// A pool over a backend of one's own; `config` says the rest.
     pub fn with_backend(backend: Arc<dyn Backend>, config: &PoolConfig) -> Result<Self> {
         let pool = Self::closed();
-        *pool.state.lock().map_err(|_| Unusable::Poisoned)? = Some(Open::new(backend, config)?);
+        pool.open_over(backend, config)?;
         Ok(pool)
     }
 
     pub(crate) fn open(&self, config: &PoolConfig) -> Result<()> {
-        let open = Open::new(config.backend()?, config)?;
+        self.open_over(config.backend()?, config)
+    }
+
+    fn open_over(&self, backend: Arc<dyn Backend>, config: &PoolConfig) -> Result<()> {
+        let open = Open::new(backend, config)?;
         // A pool whose state was half changed by a panic begins anew.
         self.state.clear_poison();
         self.broken.store(false, Ordering::Relaxed);
@@ -302,7 +304,7 @@ impl Pool {
         &self,
         guard: Guard<'_>,
         request: &Request,
-        outcome: Result<Option<crate::alloc::Block>, HostMemoryExhausted>,
+        outcome: Result<Option<Block>, HostMemoryExhausted>,
     ) -> Result<Option<u64>> {
         let served = match outcome {
             Ok(Some(block)) => Ok((guard, Ok(block))),
@@ -321,7 +323,7 @@ impl Pool {
         &self,
         mut guard: Guard<'_>,
         request: &Request,
-        served: Result<crate::alloc::Block>,
+        served: Result<Block>,
     ) -> Result<Option<u64>> {
         if guard.record {
             match &served {
