@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub mod cc;
+pub mod double;
 pub mod golden;
 pub mod shared;
 pub mod tools;

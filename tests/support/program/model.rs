@@ -2,14 +2,14 @@
 //! gave.
 
 use super::intervals::{Interval, Intervals};
-use super::op::Setup;
+use super::op::{Gives, Setup};
 use super::watched::Seen;
 use luma::backend::SEGMENT_ALIGN;
 use luma::size::{GRAIN, round_down, round_up};
 use luma::{Preset, Stats};
 
-/// Pages of a simulated device are unmapped in this size.
-const PAGE: u64 = SEGMENT_ALIGN;
+/// Pages of a simulated device are unmapped in this size; where it gives whole pages, mapped too.
+pub const PAGE: u64 = SEGMENT_ALIGN;
 /// The growth that the default preset may do at any time.
 const LARGEST_STEP: u64 = 32 << 20;
 
@@ -134,7 +134,7 @@ impl Model {
             .filter(|&grant| live.touches(grant))
             .map(|grant| {
                 let held = seen.memory.within(grant).bytes();
-                let pages: u64 = if has_pages(setup) {
+                let pages: u64 = if has_pages(setup) && seen.ranges.contains(&grant.0) {
                     runs.within(grant).iter().map(whole_pages).sum()
                 } else {
                     0
@@ -161,10 +161,16 @@ impl Model {
         if has_place {
             return true;
         }
-        let need = if has_pages(setup) || align <= SEGMENT_ALIGN {
+        // A request takes whole pages of a range, or all that it may need of a segment.
+        let as_segment = if align <= SEGMENT_ALIGN {
             Some(size)
         } else {
             size.checked_add(align - GRAIN)
+        };
+        let need = match (has_pages(setup), setup.gives) {
+            (false, _) => as_segment,
+            (true, Gives::WholePages) => round_up(size, PAGE).min(as_segment),
+            (true, _) => Some(size),
         };
         let Some(need) = need else { return false };
         let end = seen.grants.iter().map(|(base, span)| base + span).max();
@@ -204,7 +210,7 @@ impl Model {
 
 /// Whether the pool takes memory by pages.
 pub fn has_pages(setup: &Setup) -> bool {
-    setup.paged && setup.preset == Preset::Default
+    setup.gives != Gives::Segments && setup.preset == Preset::Default
 }
 
 fn whole_pages((from, to): Interval) -> u64 {

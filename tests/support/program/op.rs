@@ -64,12 +64,25 @@ pub enum Op {
     Inspect,
 }
 
+/// What a device gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gives {
+    /// Ranges, in which any grain can be mapped, as the host has them.
+    Grains,
+    /// Ranges, in which whole pages are mapped, as CUDA has them.
+    WholePages,
+    /// Segments only.
+    Segments,
+}
+
+pub const GIVES: [Gives; 3] = [Gives::Grains, Gives::WholePages, Gives::Segments];
+
 /// What a program runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     pub preset: Preset,
-    /// Whether the device has pages.
-    pub paged: bool,
+    /// What the device gives.
+    pub gives: Gives,
     /// Bytes of the device.
     pub capacity: u64,
     /// The pool's limit; 0: none.
@@ -208,7 +221,7 @@ pub fn setup_and_program(bytes: &[u8]) -> (Setup, Vec<Op>) {
     let mut pick = |count: usize| bytes.byte() as usize % count;
     let setup = Setup {
         preset: PRESETS[pick(PRESETS.len())],
-        paged: pick(2) == 0,
+        gives: GIVES[pick(GIVES.len())],
         capacity: CAPACITIES[pick(CAPACITIES.len())],
         limit: LIMITS[pick(LIMITS.len())],
     };

@@ -1,9 +1,10 @@
 //! Running a program, with everything checked after every operation.
 
 use super::model::{self, At, Block, Model};
-use super::op::{Failure, Op, Setup};
+use super::op::{Failure, Gives, Op, Setup};
 use super::watched::{Seen, Watched};
 use luma::alloc::Located;
+use luma::backend::Pages;
 use luma::backend::simulated::SimulatedBackend;
 use luma::config::Limit;
 use luma::size::{GRAIN, round_up};
@@ -36,10 +37,12 @@ fn backend_limit(bytes: u64) -> u64 {
 
 impl Run {
     pub fn new(setup: Setup) -> Checked<Self> {
-        let device = if setup.paged {
-            SimulatedBackend::new(setup.capacity)
-        } else {
-            SimulatedBackend::without_pages(setup.capacity)
+        let device = match setup.gives {
+            Gives::Grains => SimulatedBackend::new(setup.capacity),
+            Gives::WholePages => {
+                SimulatedBackend::with_pages(setup.capacity, Pages::of(model::PAGE))
+            }
+            Gives::Segments => SimulatedBackend::without_pages(setup.capacity),
         };
         let device = Arc::new(Watched::new(device, backend_limit(setup.limit)));
         let config = PoolConfig {

@@ -3,7 +3,7 @@
 use super::intervals::Intervals;
 use luma::backend::simulated::SimulatedBackend;
 use luma::backend::{Backend, BackendResult, Memory, Pages};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 
 /// The device of a run.
@@ -18,6 +18,8 @@ pub struct Watched {
 pub struct Seen {
     /// Segments and ranges that the pool holds: address to length.
     pub grants: BTreeMap<u64, u64>,
+    /// Of those, the ranges.
+    pub ranges: BTreeSet<u64>,
     /// Memory that the pool holds.
     pub memory: Intervals,
     /// Successful calls of `allocate` and `reserve`.
@@ -137,6 +139,7 @@ impl Backend for Watched {
         let mut seen = self.seen();
         seen.granted += 1;
         seen.grants.insert(addr, span);
+        seen.ranges.insert(addr);
         Ok((addr, span))
     }
 
@@ -145,6 +148,7 @@ impl Backend for Watched {
         let mut seen = self.seen();
         seen.returned += 1;
         seen.grants.remove(&addr);
+        seen.ranges.remove(&addr);
         seen.lost(addr, span);
         Ok(())
     }
