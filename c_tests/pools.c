@@ -69,7 +69,8 @@ static void default_pools_stay(void) {
   CHECK(luma_usable_size(block) == 256);
   OK(luma_pool_free(pool, block, NULL));
   REFUSED(luma_default_pool(1), LUMA_ERROR_NO_DEVICE, "device 1");
-  REFUSED(luma_default_pool(-1), LUMA_ERROR_NO_DEVICE, "device -1");
+  REFUSED(luma_default_pool(-2), LUMA_ERROR_NO_DEVICE, "device -2");
+  CHECK(luma_default_pool(LUMA_CURRENT_DEVICE) == pool);
 }
 
 static void pools_keep_apart(void) {

@@ -20,6 +20,9 @@
 #define LUMA_VERSION_MINOR 1
 #define LUMA_VERSION_PATCH 0
 
+/** For luma_default_pool: the device that is current in the calling thread. */
+#define LUMA_CURRENT_DEVICE (-1)
+
 /** The initial value of a luma_pool_config_t: every field is the default. */
 #define LUMA_POOL_CONFIG_INIT \
   { sizeof(struct luma_pool_config_t), LUMA_BACKEND_AUTO, 0, LUMA_PRESET_DEFAULT, \
@@ -392,6 +395,10 @@ __attribute__((warn_unused_result)) const char *luma_version(void);
 /**
  * Allocates `bytes` bytes from the default pool of the current device, aligned to 256.
  *
+ * The current device is that of the calling thread's current CUDA context; a context other than the
+ * device's primary one has a pool of its own. Without a current context it is device 0. The current
+ * context is never changed.
+ *
  * Gives NULL for no bytes, with `LUMA_SUCCESS`, and NULL on failure. The block belongs to the caller
  * until `luma_free`. Sizes are rounded up to 256; any size is safe to ask for.
  *
@@ -481,21 +488,25 @@ __attribute__((warn_unused_result))
 enum luma_status_t luma_init(const struct luma_pool_config_t *config);
 
 /**
- * Forgets everything that the default pool of a device whose context was reset holds, without any
- * driver call: its memory is gone, and its pointers are refused from now on. Host memory, which
- * survives a reset, is given back to the system.
+ * Forgets everything that the default pool of a device whose primary context was reset holds, without
+ * any driver call: its memory is gone, and its pointers are refused from now on. To be called after
+ * `cudaDeviceReset` or `cuDevicePrimaryCtxReset`, and before anything else of luma. The pool goes on: its
+ * next growth makes the context again. Host memory, which survives a reset, is given back to the
+ * system.
  *
  * Errors: `LUMA_ERROR_NO_DEVICE`.
  */
-__attribute__((warn_unused_result)) enum luma_status_t luma_device_reset(int device);
+__attribute__((warn_unused_result))
+enum luma_status_t luma_device_reset(int device);
 
 /**
- * The default pool of a device, made if it does not exist; NULL on failure. It lives until the
- * process ends.
+ * The default pool of a device (`LUMA_CURRENT_DEVICE`: the calling thread's current one), made if it
+ * does not exist; NULL on failure. It lives until the process ends.
  *
  * Errors: `LUMA_ERROR_NO_DEVICE`.
  */
-__attribute__((warn_unused_result)) struct luma_pool_t *luma_default_pool(int device);
+__attribute__((warn_unused_result))
+struct luma_pool_t *luma_default_pool(int device);
 
 /**
  * The status of this thread's last luma call other than this one and `luma_last_error`.

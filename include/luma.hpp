@@ -124,10 +124,11 @@ inline void require_host_memory(luma_pool_t *pool, const char *user) {
 }
 
 /// Refuses default pools that containers cannot live in. All default pools have one backend, so
-/// the answer for one device holds for all; a failure is asked again the next time.
+/// the answer for the device that is current now holds for all; a failure is asked again the next
+/// time.
 inline void require_host_default_pool() {
     static const bool accessible = [] {
-        luma_pool_t *pool = luma_default_pool(0);
+        luma_pool_t *pool = luma_default_pool(LUMA_CURRENT_DEVICE);
         if (pool == nullptr) {
             raise(luma_last_status());
         }
@@ -200,7 +201,7 @@ public:
     explicit pool_ref(luma_pool_t *handle) noexcept : handle_(handle) {}
 
     /// The default pool of a device. It lives until the process ends.
-    [[nodiscard]] static pool_ref default_pool(int device = 0) {
+    [[nodiscard]] static pool_ref default_pool(int device = LUMA_CURRENT_DEVICE) {
         luma_pool_t *handle = luma_default_pool(device);
         if (handle == nullptr) {
             detail::raise(luma_last_status());
@@ -251,7 +252,7 @@ public:
     }
 
     /// The default pool of a device, which nobody owns.
-    [[nodiscard]] static pool_ref default_pool(int device = 0) {
+    [[nodiscard]] static pool_ref default_pool(int device = LUMA_CURRENT_DEVICE) {
         return pool_ref::default_pool(device);
     }
 

@@ -29,7 +29,7 @@ pub const OPTIONS: &[EnvOption] = &[
         name: "LUMA_BACKEND",
         values: "auto, cuda, host",
         default: "auto",
-        doc: "Where the default pools' memory comes from. `auto` is CUDA where there is a driver and a device, otherwise host memory. This version has no CUDA backend: `cuda` is refused and `auto` is host memory.",
+        doc: "Where the default pools' memory comes from. `auto` is CUDA where there is a driver and a device, otherwise host memory. A driver that is there and fails is an error, with `auto` too.",
         parse: |settings, value| {
             settings.backend = choose(
                 value,

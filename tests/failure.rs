@@ -5,7 +5,7 @@
 mod program;
 
 use luma::{Preset, Status};
-use program::op::{Failure, PRESETS, Setup};
+use program::op::{Failure, GIVES, Gives, PRESETS, Setup};
 use program::run::{Outcome, Run};
 use program::{Op, op};
 
@@ -83,10 +83,10 @@ fn undisturbed(setup: Setup, program: &[Op]) -> (Vec<Outcome>, u64) {
 /// Runs it once for each call that the backend gets, with that call failing.
 fn fail_everywhere(program: &[Op], capacity: u64) {
     for preset in PRESETS {
-        for paged in [true, false] {
+        for gives in GIVES {
             let setup = Setup {
                 preset,
-                paged,
+                gives,
                 capacity,
                 limit: 0,
             };
@@ -156,7 +156,7 @@ fn limits_survive_every_failure() {
 fn the_drivers_own_words_reach_the_caller() {
     let setup = Setup {
         preset: Preset::Default,
-        paged: false,
+        gives: Gives::Segments,
         capacity: 64 * MIB,
         limit: 0,
     };

@@ -1,10 +1,10 @@
-//! Programs of operations against a plain model, for every preset, with pages and without.
+//! Programs of operations against a plain model, for every preset, on every kind of device.
 
 #[path = "support/program/mod.rs"]
 mod program;
 
 use luma::Preset;
-use program::op::{self, CAPACITIES, LIMITS, Setup};
+use program::op::{self, CAPACITIES, Gives, LIMITS, Setup};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any};
 use proptest::sample::select;
@@ -14,7 +14,7 @@ use proptest::test_runner::{Config, TestCaseError, TestError, TestRunner};
 const CASES: u32 = if cfg!(miri) { 2 } else { 96 };
 const LONGEST: usize = if cfg!(miri) { 60 } else { 600 };
 
-fn hold(preset: Preset, paged: bool) {
+fn hold(preset: Preset, gives: Gives) {
     let mut runner = TestRunner::new(Config {
         cases: CASES,
         // No files: a failure prints the whole program.
@@ -30,7 +30,7 @@ fn hold(preset: Preset, paged: bool) {
     let programs = programs.prop_map(|(capacity, limit, bytes)| {
         let setup = Setup {
             preset,
-            paged,
+            gives,
             capacity,
             limit,
         };
@@ -47,19 +47,20 @@ fn hold(preset: Preset, paged: bool) {
 }
 
 macro_rules! models {
-    ($($name:ident: $preset:ident, $paged:literal;)*) => {
+    ($($name:ident: $preset:ident, $gives:ident;)*) => {
         $(#[test]
         fn $name() {
-            hold(Preset::$preset, $paged);
+            hold(Preset::$preset, Gives::$gives);
         })*
     };
 }
 
 models! {
-    default_with_pages: Default, true;
-    default_with_segments: Default, false;
-    xla_with_pages: Xla, true;
-    xla_with_segments: Xla, false;
-    luma_0_3_with_pages: Luma03, true;
-    luma_0_3_with_segments: Luma03, false;
+    default_with_grains: Default, Grains;
+    default_with_whole_pages: Default, WholePages;
+    default_with_segments: Default, Segments;
+    xla_with_pages: Xla, WholePages;
+    xla_with_segments: Xla, Segments;
+    luma_0_3_with_pages: Luma03, WholePages;
+    luma_0_3_with_segments: Luma03, Segments;
 }

@@ -5,6 +5,7 @@
 //! no books of blocks. Calls may block and are made from any thread, with no lock of luma's held.
 
 pub mod callbacks;
+pub mod cuda;
 pub mod host;
 pub mod simulated;
 
@@ -64,6 +65,14 @@ impl BackendError {
     pub fn failed(status: Status, message: impl Into<Text>) -> Self {
         Self::Failed(Error::new(status, message))
     }
+
+    /// The status of it.
+    pub fn status(&self) -> Status {
+        match self {
+            Self::OutOfMemory => Status::OutOfMemory,
+            Self::Failed(error) => error.status(),
+        }
+    }
 }
 
 impl fmt::Display for BackendError {
@@ -95,6 +104,15 @@ pub trait Backend: fmt::Debug + Send + Sync {
     fn outlives_reset(&self) -> bool {
         false
     }
+
+    /// Whether its memory is still there in a child that the process forked.
+    fn survives_fork(&self) -> bool {
+        true
+    }
+
+    /// Its device was reset, or the process is a forked child: what it gave is gone or nobody's any
+    /// more, and will not be given back. Nothing outside of the process's own memory is touched.
+    fn forget(&self) {}
 
     /// What it can still give, where it knows that exactly and without waiting.
     fn known_free(&self) -> Option<u64> {

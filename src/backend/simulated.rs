@@ -26,7 +26,7 @@ fn first_address() -> u64 {
 #[derive(Debug)]
 pub struct SimulatedBackend {
     capacity: u64,
-    paged: bool,
+    pages: Option<Pages>,
     state: Mutex<State>,
 }
 
@@ -50,7 +50,11 @@ impl SimulatedBackend {
     pub fn new(capacity: u64) -> Self {
         Self {
             capacity,
-            paged: true,
+            pages: Some(Pages {
+                map: GRAIN,
+                unmap: SEGMENT_ALIGN,
+                finest: SEGMENT_ALIGN,
+            }),
             state: Mutex::new(State {
                 next_address: first_address(),
                 used: 0,
@@ -66,7 +70,16 @@ impl SimulatedBackend {
     /// A device of `capacity` bytes that gives whole segments only.
     pub fn without_pages(capacity: u64) -> Self {
         Self {
-            paged: false,
+            pages: None,
+            ..Self::new(capacity)
+        }
+    }
+
+    /// A device of `capacity` bytes with these pages, as CUDA's virtual memory has them: memory comes
+    /// and goes in whole ones only.
+    pub fn with_pages(capacity: u64, pages: Pages) -> Self {
+        Self {
+            pages: Some(pages),
             ..Self::new(capacity)
         }
     }
@@ -233,11 +246,7 @@ impl Backend for SimulatedBackend {
     }
 
     fn pages(&self) -> Option<Pages> {
-        self.paged.then_some(Pages {
-            map: GRAIN,
-            unmap: SEGMENT_ALIGN,
-            finest: SEGMENT_ALIGN,
-        })
+        self.pages
     }
 
     fn reserve(&self, least: u64) -> BackendResult<(u64, u64)> {
@@ -270,9 +279,11 @@ impl Backend for SimulatedBackend {
     fn map(&self, addr: u64, bytes: u64) -> BackendResult<()> {
         let mut state = self.state();
         state.begin_call()?;
-        if !state.in_grant(addr, bytes) || state.mapped_in(addr, bytes) != 0 {
+        let page = self.pages.map_or(GRAIN, |pages| pages.map);
+        let is_whole = addr % page == 0 && bytes % page == 0;
+        if !is_whole || !state.in_grant(addr, bytes) || state.mapped_in(addr, bytes) != 0 {
             return state.violation(format!(
-                "map of {bytes} bytes at {addr:#x}: not free addresses"
+                "map of {bytes} bytes at {addr:#x}: not free addresses, or no whole pages"
             ));
         }
         state.take(bytes, self.capacity)?;
@@ -295,9 +306,11 @@ impl Backend for SimulatedBackend {
     fn unmap(&self, addr: u64, bytes: u64) -> BackendResult<()> {
         let mut state = self.state();
         state.begin_call()?;
-        if state.mapped_in(addr, bytes) != bytes {
+        let page = self.pages.map_or(GRAIN, |pages| pages.finest);
+        let is_whole = addr % page == 0 && bytes % page == 0;
+        if !is_whole || state.mapped_in(addr, bytes) != bytes {
             return state.violation(format!(
-                "unmap of {bytes} bytes at {addr:#x}: not all mapped"
+                "unmap of {bytes} bytes at {addr:#x}: not all mapped, or no whole pages"
             ));
         }
         state.clear_mapped(addr, bytes);
@@ -316,15 +329,30 @@ mod tests {
         let (addr, span) = device.reserve(1 << 20).unwrap();
         device.map(addr, 2 << 20).unwrap();
         device.map(addr + (2 << 20), 4 << 20).unwrap();
-        device.unmap(addr + (1 << 20), 2 << 20).unwrap();
+        device.unmap(addr + (2 << 20), 2 << 20).unwrap();
         assert_eq!(device.used(), 4 << 20);
         assert_eq!(device.violations(), [""; 0]);
         assert!(device.map(addr, 256).is_err());
-        assert!(device.unmap(addr + (1 << 20), 256).is_err());
+        assert!(device.map(addr + (2 << 20), 100).is_err());
+        assert!(device.unmap(addr + (2 << 20), 2 << 20).is_err());
+        assert!(device.unmap(addr + 256, 1 << 20).is_err());
         assert!(device.unreserve(addr, span, 0).is_err());
-        assert_eq!(device.violations().len(), 3);
+        assert_eq!(device.violations().len(), 5);
         device.unreserve(addr, span, 4 << 20).unwrap();
         assert_eq!((device.used(), device.grants()), (0, 0));
+    }
+
+    #[test]
+    fn whole_pages_only_are_mapped_where_the_device_has_them() {
+        let page = 2 << 20;
+        let device = SimulatedBackend::with_pages(8 << 20, Pages::of(page));
+        let (addr, span) = device.reserve(page).unwrap();
+        device.map(addr, 2 * page).unwrap();
+        assert!(device.map(addr + 2 * page, page / 2).is_err());
+        assert!(device.unmap(addr, page / 2).is_err());
+        assert_eq!(device.violations().len(), 2);
+        device.unmap(addr, page).unwrap();
+        device.unreserve(addr, span, page).unwrap();
     }
 
     #[test]

@@ -7,20 +7,24 @@ use super::process;
 use super::types::{luma_pool_config_t, luma_pool_t, luma_stats_t, luma_status_t};
 use super::versioned;
 use crate::error::{Error, Result, Status};
-use crate::pool::{Pool, registry};
+use crate::pool::{Pool, defaults, registry};
 use crate::text::text;
 use core::ffi::{c_int, c_void};
 
 /// The current device's default pool.
 #[inline]
 fn default_pool() -> Result<&'static Pool> {
-    if !registry::has_default() {
+    if !defaults::exist() {
         process::start();
     }
-    Ok(registry::default_slot()?.pool())
+    Ok(defaults::current()?.pool())
 }
 
 /// Allocates `bytes` bytes from the default pool of the current device, aligned to 256.
+///
+/// The current device is that of the calling thread's current CUDA context; a context other than the
+/// device's primary one has a pool of its own. Without a current context it is device 0. The current
+/// context is never changed.
 ///
 /// Gives NULL for no bytes, with `LUMA_SUCCESS`, and NULL on failure. The block belongs to the caller
 /// until `luma_free`. Sizes are rounded up to 256; any size is safe to ask for.
@@ -58,14 +62,13 @@ pub extern "C" fn luma_free(ptr: *mut c_void) -> luma_status_t {
         if ptr.is_null() {
             return Ok(());
         }
-        if !registry::has_default() {
+        let Some(pool) = defaults::owner(ptr as u64) else {
             let error = Error::new(
                 Status::InvalidPointer,
                 text!("{ptr:p} is not from this pool, which nothing was allocated from"),
             );
             return Err(with_other_owner(error, ptr as u64, None));
-        }
-        let pool = default_pool()?;
+        };
         pool.free(ptr as u64)
             .map_err(|error| with_other_owner(error, ptr as u64, Some(pool)))
     })
@@ -129,10 +132,8 @@ pub extern "C" fn luma_check() -> luma_status_t {
 #[must_use]
 pub extern "C" fn luma_usable_size(ptr: *const c_void) -> usize {
     call(|| {
-        if ptr.is_null() || !registry::has_default() {
-            return Ok(0);
-        }
-        Ok(default_pool()?.usable_size(ptr as u64).unwrap_or(0) as usize)
+        let size = defaults::owner(ptr as u64).and_then(|pool| pool.usable_size(ptr as u64));
+        Ok(size.unwrap_or(0) as usize)
     })
 }
 
@@ -183,23 +184,25 @@ pub unsafe extern "C" fn luma_init(config: *const luma_pool_config_t) -> luma_st
         process::start();
         // SAFETY: the caller's contract.
         let config = unsafe { parse_config(config) }?;
-        registry::init(&config)
+        defaults::init(&config)
     })
 }
 
-/// Forgets everything that the default pool of a device whose context was reset holds, without any
-/// driver call: its memory is gone, and its pointers are refused from now on. Host memory, which
-/// survives a reset, is given back to the system.
+/// Forgets everything that the default pool of a device whose primary context was reset holds, without
+/// any driver call: its memory is gone, and its pointers are refused from now on. To be called after
+/// `cudaDeviceReset` or `cuDevicePrimaryCtxReset`, and before anything else of luma. The pool goes on: its
+/// next growth makes the context again. Host memory, which survives a reset, is given back to the
+/// system.
 ///
 /// Errors: `LUMA_ERROR_NO_DEVICE`.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn luma_device_reset(device: c_int) -> luma_status_t {
-    call(|| registry::device_reset(device))
+    call(|| defaults::device_reset(device))
 }
 
-/// The default pool of a device, made if it does not exist; NULL on failure. It lives until the
-/// process ends.
+/// The default pool of a device (`LUMA_CURRENT_DEVICE`: the calling thread's current one), made if it
+/// does not exist; NULL on failure. It lives until the process ends.
 ///
 /// Errors: `LUMA_ERROR_NO_DEVICE`.
 #[unsafe(no_mangle)]
@@ -207,7 +210,7 @@ pub extern "C" fn luma_device_reset(device: c_int) -> luma_status_t {
 pub extern "C" fn luma_default_pool(device: c_int) -> *mut luma_pool_t {
     call(|| {
         process::start();
-        Ok(registry::default_slot_of(device)?.handle() as *mut luma_pool_t)
+        Ok(defaults::of_device(device)?.handle() as *mut luma_pool_t)
     })
 }
 

@@ -2,7 +2,7 @@
 
 use super::boundary;
 use crate::log::{self, Level};
-use crate::pool::{recorder, registry};
+use crate::pool::{defaults, recorder, registry};
 use crate::text::text;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
@@ -22,7 +22,7 @@ pub(super) fn start() {
         return;
     }
     // Before anything is begun once: bad values are logged, and whoever hears of them may call luma.
-    registry::read_environment();
+    defaults::read_environment();
     STARTED.call_once(|| {
         boundary::quiet_panics();
         // SAFETY: the handlers may run at any fork, on the forking thread: they only lock and

@@ -2,7 +2,7 @@
 //! Backend calls: made with the pool's lock released, and waited for by requests that would fail.
 
 use super::{Guard, Open, Pool, Unusable};
-use crate::backend::{Backend, BackendResult};
+use crate::backend::{Backend, BackendResult, Memory};
 use crate::config::environment;
 use crate::error::Result;
 use crate::flag::Raised;
@@ -108,6 +108,17 @@ impl Pool {
         drop(in_backend);
         let guard = self.usable(in_flight.end())?;
         Ok((guard, result))
+    }
+
+    /// Asks the backend what it has, with the lock released. `None`: it does not say.
+    pub(super) fn ask_memory<'a>(&'a self, guard: Guard<'a>) -> Locked<'a, Option<Memory>> {
+        let backend = guard.backend.clone();
+        drop(guard);
+        let in_backend = Raised::new(&IN_BACKEND);
+        // Not in the books: nobody waits for an answer to others.
+        let memory = backend.memory().ok().flatten();
+        drop(in_backend);
+        Ok((self.lock()?, memory))
     }
 
     fn end_call(&self) -> MutexGuard<'_, Option<Open>> {

@@ -3,6 +3,7 @@
 
 use crate::alloc::{Growth, Policy};
 use crate::backend::callbacks::{CallbackBackend, Callbacks};
+use crate::backend::cuda::{self, CudaBackend, Kind};
 use crate::backend::host::{HostBackend, HostDevice};
 use crate::backend::simulated::SimulatedBackend;
 use crate::backend::{Backend, Memory};
@@ -31,6 +32,21 @@ pub enum BackendKind {
     CudaManaged,
     /// Addresses without memory.
     Simulated,
+}
+
+impl BackendKind {
+    /// [`BackendKind::Auto`] as what it is here: CUDA where there is a driver with a device, host memory
+    /// where there is none. The others as they are.
+    ///
+    /// # Errors
+    /// `NoDevice`: there is a driver, and it fails.
+    pub(super) fn resolved(self) -> Result<Self> {
+        Ok(match self {
+            Self::Auto if cuda::is_available()? => Self::Cuda,
+            Self::Auto => Self::Host,
+            kind => kind,
+        })
+    }
 }
 
 /// A set of policies.
@@ -180,7 +196,11 @@ impl PoolConfig {
                 text!("there is no device {device}: the {kind} backend has device 0 only"),
             )),
         };
-        match self.backend {
+        let cuda = |kind| -> Result<Arc<dyn Backend>> {
+            no_capacity("CUDA")?;
+            Ok(Arc::new(CudaBackend::of_device(self.device, kind)?))
+        };
+        match self.backend.resolved()? {
             BackendKind::Auto | BackendKind::Host => {
                 one_device("host")?;
                 let device = self.capacity.map_or_else(shared_host, HostDevice::new);
@@ -201,13 +221,9 @@ impl PoolConfig {
                 })?;
                 Ok(Arc::new(CallbackBackend::new(callbacks)))
             }
-            BackendKind::Cuda | BackendKind::CudaHost | BackendKind::CudaManaged => {
-                no_capacity("CUDA")?;
-                Err(Error::new(
-                    Status::NoDevice,
-                    "this version of luma has no CUDA backend; use the host backend (LUMA_BACKEND=host), or callbacks",
-                ))
-            }
+            BackendKind::Cuda => cuda(Kind::Device),
+            BackendKind::CudaHost => cuda(Kind::Pinned),
+            BackendKind::CudaManaged => cuda(Kind::Managed),
         }
     }
 }

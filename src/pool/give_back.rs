@@ -10,7 +10,7 @@ use crate::alloc::chunk::NIL;
 use crate::alloc::host_memory::TryPush;
 use crate::alloc::paging::Span;
 use crate::alloc::region::RegionId;
-use crate::backend::{Backend, BackendResult};
+use crate::backend::{Backend, BackendError, BackendResult};
 use crate::error::{Error, Result, Status};
 use crate::text::text;
 use std::cmp::Reverse;
@@ -52,6 +52,15 @@ impl From<Return> for Planned {
     }
 }
 
+/// What giving back came to.
+#[derive(Default)]
+pub(super) struct Given {
+    /// The bytes that went.
+    bytes: u64,
+    /// The first refusal of the backend.
+    refusal: Option<BackendError>,
+}
+
 impl Return {
     fn make(&self, backend: &dyn Backend) -> BackendResult<()> {
         match *self {
@@ -78,35 +87,40 @@ impl Pool {
         beside: [u32; 2],
     ) -> Locked<'a, u64> {
         let returns = guard.plan_returns(amount, beside).map_err(host_memory)?;
-        self.make_returns(guard, returns)
+        let (guard, given) = self.make_returns(guard, returns)?;
+        Ok((guard, given.bytes))
     }
 
-    pub(super) fn make_returns<'a>(
+    fn make_returns<'a>(
         &'a self,
         guard: Guard<'a>,
         mut returns: Vec<Planned>,
-    ) -> Locked<'a, u64> {
+    ) -> Locked<'a, Given> {
+        let mut given = Given::default();
         if returns.is_empty() {
-            return Ok((guard, 0));
+            return Ok((guard, given));
         }
-        let (mut guard, returns) = self.unlocked(guard, |backend| {
+        let (mut guard, refusal) = self.unlocked(guard, |backend| {
+            let mut refusal = None;
             for planned in &mut returns {
-                planned.done = planned.part.make(backend).is_ok();
+                let made = planned.part.make(backend);
+                planned.done = made.is_ok();
+                refusal = refusal.or(made.err());
             }
-            returns
+            refusal
         })?;
-        let mut given = 0;
+        given.refusal = refusal;
         for Planned { part, done } in returns {
             match part {
                 Return::Region { id, bytes, .. } if done => {
                     guard.engine.region_released(id);
                     guard.calls.backend_releases += 1;
-                    given += bytes;
+                    given.bytes += bytes;
                 }
                 Return::Region { id, .. } => guard.engine.region_kept(id),
                 Return::Pages(span) if done => {
                     guard.engine.unmapped(span);
-                    given += span.bytes;
+                    given.bytes += span.bytes;
                 }
                 Return::Pages(span) => guard.engine.unmap_failed(span),
             }
@@ -122,7 +136,8 @@ impl Pool {
     ) -> Locked<'a, u64> {
         let mut returns = Vec::new();
         guard.add_pages(&mut returns, spans).map_err(host_memory)?;
-        self.make_returns(guard, returns)
+        let (guard, given) = self.make_returns(guard, returns)?;
+        Ok((guard, given.bytes))
     }
 
     /// Gives every wholly free segment and every whole free page back to the backend. Gives the
@@ -136,8 +151,8 @@ impl Pool {
     /// Sets the most that may be reserved (0: no limit), giving back what is free beyond it.
     ///
     /// # Errors
-    /// `InvalidValue`: live blocks keep more than that in use. `Driver`: the backend does not take
-    /// enough back. The limit stays as it was then.
+    /// `InvalidValue`: live blocks keep more than that in use. What the backend fails with, where it
+    /// does not take enough back. The limit stays as it was then.
     pub fn set_limit(&self, bytes: u64) -> Result<()> {
         let limit = if bytes == 0 { u64::MAX } else { bytes };
         let mut guard = self.lock()?;
@@ -163,10 +178,9 @@ impl Pool {
                 Ok(planned) => planned,
                 Err(error) => return Ok((guard, Err(host_memory(error)))),
             };
-            let asked = !planned.is_empty();
             let given;
             (guard, given) = self.make_returns(guard, planned)?;
-            if given > 0 {
+            if given.bytes > 0 {
                 continue;
             }
             // What other threads are bringing or giving back may make the difference.
@@ -176,11 +190,16 @@ impl Pool {
                 continue;
             }
             let limit = Bytes(limit);
-            let error = if asked {
+            let error = if let Some(refusal) = given.refusal {
+                let status = match &refusal {
+                    // Not that of a request.
+                    BackendError::OutOfMemory => Status::Driver,
+                    BackendError::Failed(error) => error.status(),
+                };
                 Error::new(
-                    Status::Driver,
+                    status,
                     text!(
-                        "the {} backend does not take back what a limit of {limit} needs",
+                        "the {} backend does not take back what a limit of {limit} needs: {refusal}",
                         guard.backend.name()
                     ),
                 )

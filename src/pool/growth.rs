@@ -214,7 +214,7 @@ impl Pool {
     }
 
     /// Asks for a segment, in the sizes that the policy tries.
-    fn grow_by_segment<'a>(
+    pub(super) fn grow_by_segment<'a>(
         &'a self,
         mut guard: Guard<'a>,
         request: &Request,

@@ -41,7 +41,7 @@ impl Pool {
             } = region;
             if let Err(error) = take_back(&*open.backend, base, span, mapped, paged) {
                 failed = failed.and(Err(Error::new(
-                    Status::Driver,
+                    error.status(),
                     text!(
                         "{mapped} bytes at {base:#x} were not taken back by the {} backend: {error}",
                         open.backend.name()
@@ -92,15 +92,11 @@ impl Pool {
         }
         // The outcome of a call in progress would be about chunks that are forgotten.
         let mut guard = self.usable(self.lock_when_quiet(None))?;
-        guard.record_all_freed();
-        guard.engine.free_all();
-        guard.segmenter = Segmenter::new(*guard.policy());
         if !guard.backend.outlives_reset() {
-            while guard.engine.forget_idle_region() {
-                guard.calls.backend_releases += 1;
-            }
+            guard.forget_all();
             return Ok(());
         }
+        guard.free_all();
         drop(guard);
         self.empty_cache().map(|_| ())
     }
@@ -116,12 +112,33 @@ impl Open {
         }
     }
 
+    fn free_all(&mut self) {
+        self.record_all_freed();
+        self.engine.free_all();
+        self.segmenter = Segmenter::new(*self.policy());
+    }
+
+    /// Forgets every block and all memory, which is gone: of that the backend is not told.
+    fn forget_all(&mut self) {
+        self.free_all();
+        while self.engine.forget_idle_region() {
+            self.calls.backend_releases += 1;
+        }
+        self.backend.forget();
+    }
+
     /// In a forked child: the backend calls that other threads had begun never end here. What they
-    /// were about stays marked and unused.
+    /// were about stays marked and unused. Memory that only the parent has is forgotten.
     pub(super) fn after_fork(&mut self) {
         self.in_flight = 0;
         self.pledged = 0;
         self.reserving = false;
         self.ceiling = u64::MAX;
+        if !self.backend.survives_fork() {
+            // The record of these frees would be the parent's.
+            let record = std::mem::take(&mut self.record);
+            self.forget_all();
+            self.record = record;
+        }
     }
 }

@@ -12,10 +12,12 @@
 //! - `lifetime`: the end of a pool, the loss of its device, forks;
 //! - [`oom`]: out-of-memory handlers and the message;
 //! - [`recorder`]: the trace that `LUMA_TRACE` asks for;
-//! - [`registry`]: all pools of the process, handles and default pools.
+//! - [`registry`]: all pools of the process by their handles, and forks;
+//! - [`defaults`]: the default pools.
 
 mod calls;
 pub mod config;
+pub mod defaults;
 mod give_back;
 mod growth;
 mod lifetime;
@@ -115,7 +117,7 @@ impl Open {
         let mut policy = config.policy()?;
         let memory = backend.memory().map_err(|error| {
             Error::new(
-                Status::Driver,
+                error.status(),
                 text!(
                     "the {} backend cannot say what memory it has: {error}",
                     backend.name()
@@ -232,7 +234,7 @@ impl Pool {
         self.open_over(config.backend()?, config)
     }
 
-    fn open_over(&self, backend: Arc<dyn Backend>, config: &PoolConfig) -> Result<()> {
+    pub(crate) fn open_over(&self, backend: Arc<dyn Backend>, config: &PoolConfig) -> Result<()> {
         let open = Open::new(backend, config)?;
         // A pool whose state was half changed by a panic begins anew.
         self.state.clear_poison();
@@ -357,7 +359,9 @@ impl Pool {
             align: align.max(crate::size::GRAIN),
             usable_at: None,
         };
-        let error = guard.out_of_memory(&request);
+        let memory;
+        (guard, memory) = self.ask_memory(guard)?;
+        let error = guard.out_of_memory(&request, memory);
         self.conclude(guard, &request, Err(error))
     }
 
@@ -491,7 +495,7 @@ impl Pool {
                     backend.name()
                 ),
             )),
-            Err(error) => Err(Error::new(Status::Driver, error.to_string())),
+            Err(error) => Err(Error::new(error.status(), text!("{error}"))),
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::Open;
 use crate::alloc::Request;
+use crate::backend::Memory;
 use crate::error::{Error, Result, Status};
 use crate::flag::Raised;
 use crate::size::GRAIN;
@@ -157,14 +158,17 @@ impl fmt::Display for Bytes {
 struct OutOfMemory<'a> {
     open: &'a Open,
     request: &'a Request,
+    /// What the backend said that it has.
+    memory: Option<Memory>,
 }
 
 impl Open {
-    /// The failure of a request that nothing could serve.
-    pub(super) fn out_of_memory(&self, request: &Request) -> Error {
+    /// The failure of a request that nothing could serve. `memory`: what the backend said.
+    pub(super) fn out_of_memory(&self, request: &Request, memory: Option<Memory>) -> Error {
         let report = OutOfMemory {
             open: self,
             request,
+            memory,
         };
         Error::new(Status::OutOfMemory, text!("{report}"))
     }
@@ -172,7 +176,11 @@ impl Open {
 
 impl fmt::Display for OutOfMemory<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { open, request } = self;
+        let Self {
+            open,
+            request,
+            memory,
+        } = self;
         let engine = &open.engine;
         let usage = engine.usage();
         let stuck = engine.free_bytes() - engine.idle_bytes();
@@ -194,15 +202,14 @@ impl fmt::Display for OutOfMemory<'_> {
             limit => write!(f, "; limit {}", Bytes(limit))?,
         }
         let name = open.backend.name();
-        // What it knows without being asked: this is said with the pool's lock held.
-        match (open.backend.known_free(), open.device_total) {
-            (Some(free), Some(total)) => write!(
+        match (memory, open.device_total) {
+            (Some(memory), _) => write!(
                 f,
                 "; the {name} device has {} free of {}",
-                Bytes(free),
-                Bytes(total)
+                Bytes(memory.free),
+                Bytes(memory.total)
             )?,
-            (_, Some(total)) => write!(f, "; the {name} device has {}", Bytes(total))?,
+            (None, Some(total)) => write!(f, "; the {name} device has {}", Bytes(total))?,
             _ => write!(f, "; the {name} backend does not say what it has")?,
         }
         write!(f, ". {}", self.advice(open.device_total, stuck))
@@ -211,7 +218,7 @@ impl fmt::Display for OutOfMemory<'_> {
 
 impl OutOfMemory<'_> {
     fn advice(&self, total: Option<u64>, stuck: u64) -> &'static str {
-        let Self { open, request } = self;
+        let Self { open, request, .. } = self;
         if request.size > open.limit && request.requested <= open.limit {
             return "Rounded up to a multiple of 256 bytes, the request is larger than the limit: raise it (luma_pool_set_limit; LUMA_MEMORY_LIMIT for a default pool), or ask for less";
         }

@@ -1,18 +1,17 @@
 #![forbid(unsafe_code)]
-//! All pools that the C interface made: their handles, the default pools, forks.
+//! All pools that the C interface made: their handles, and forks.
 //!
 //! A handle is a number, not an address: the place of a slot and the slot's generation. Slots are
 //! never given back to the system, so that a handle that is used after its pool was destroyed finds a
 //! slot that says so, and one that is used while another thread destroys the pool finds it closed.
 
-use super::{Open, Pool, PoolConfig, oom, recorder};
+use super::{Open, Pool, PoolConfig, defaults, oom, recorder};
 use crate::alloc::Located;
-use crate::config::environment;
 use crate::error::{Error, Result, Status};
 use crate::log;
 use crate::text::text;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Names a pool outside of the process's Rust code. Never 0.
@@ -31,12 +30,13 @@ const RESTING_SLOTS: usize = 32;
 pub struct Slot {
     index: usize,
     generation: AtomicU32,
+    /// Whether a default pool is in it, which stays there.
+    is_default: AtomicBool,
     pool: Pool,
 }
 
 /// Block `k` has `FIRST_BLOCK << k` slots, made when the first of them is needed.
 static SLOTS: [OnceLock<Box<[Slot]>>; BLOCKS] = [const { OnceLock::new() }; BLOCKS];
-static DEFAULT: OnceLock<&'static Slot> = OnceLock::new();
 static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     used: 0,
     resting: VecDeque::new(),
@@ -68,7 +68,7 @@ impl Slot {
     }
 
     fn is_default(&self) -> bool {
-        DEFAULT.get().is_some_and(|slot| slot.index == self.index)
+        self.is_default.load(Ordering::Acquire)
     }
 }
 
@@ -107,6 +107,7 @@ impl Registry {
                 .map(|at| Slot {
                     index: first + at,
                     generation: AtomicU32::new(1),
+                    is_default: AtomicBool::new(false),
                     pool: Pool::closed(),
                 })
                 .collect()
@@ -153,9 +154,21 @@ fn bad_handle(handle: Handle) -> Error {
 
 /// Makes a pool.
 pub fn create(config: &PoolConfig) -> Result<Handle> {
+    fill_slot(|pool| pool.open(config)).map(Slot::handle)
+}
+
+/// Makes a default pool, which stays where it is.
+pub(super) fn create_default(open: impl FnOnce(&Pool) -> Result<()>) -> Result<&'static Slot> {
+    let slot = fill_slot(open)?;
+    slot.is_default.store(true, Ordering::Release);
+    Ok(slot)
+}
+
+/// Opens a pool in a slot. The registry is not locked while its backend is asked.
+fn fill_slot(open: impl FnOnce(&Pool) -> Result<()>) -> Result<&'static Slot> {
     let slot = registry().take_slot()?;
-    match slot.pool.open(config) {
-        Ok(()) => Ok(slot.handle()),
+    match open(&slot.pool) {
+        Ok(()) => Ok(slot),
         Err(error) => {
             registry().resting.push_front(slot);
             Err(error)
@@ -187,113 +200,6 @@ pub fn destroy(handle: Handle) -> Result<u64> {
     closed
 }
 
-/// Sets what the default pools are like, and makes that of `config.device`.
-///
-/// # Errors
-/// `InvalidValue`: a default pool exists already. What making the pool fails with.
-pub fn init(config: &PoolConfig) -> Result<()> {
-    read_environment();
-    let config = config.with_environment();
-    let mut registry = registry();
-    if DEFAULT.get().is_some() {
-        return Err(Error::new(
-            Status::InvalidValue,
-            "luma_init comes before the first use of a default pool, and one exists already",
-        ));
-    }
-    let slot = make_default(&mut registry, &config)?;
-    drop(registry);
-    tell_choice(slot);
-    Ok(())
-}
-
-/// Reads what the environment says before anything is locked: bad values are logged, and whoever
-/// hears of them may call luma again.
-pub(crate) fn read_environment() {
-    environment();
-    recorder::is_on();
-}
-
-fn tell_choice(slot: &'static Slot) {
-    log::log(log::Level::Info, || {
-        let name = slot.pool.backend_name().unwrap_or("closed");
-        text!(
-            "the default pool of device 0 uses the {name} backend; this version of luma has no CUDA backend"
-        )
-    });
-}
-
-/// The default pool of the current device, made at first use.
-#[inline]
-pub fn default_slot() -> Result<&'static Slot> {
-    match DEFAULT.get() {
-        Some(slot) => Ok(slot),
-        None => first_use(),
-    }
-}
-
-#[cold]
-fn first_use() -> Result<&'static Slot> {
-    read_environment();
-    let config = PoolConfig::default().with_environment();
-    let mut registry = registry();
-    if let Some(slot) = DEFAULT.get() {
-        return Ok(slot);
-    }
-    let slot = make_default(&mut registry, &config)?;
-    drop(registry);
-    tell_choice(slot);
-    Ok(slot)
-}
-
-/// Whether the default pool was made.
-#[inline]
-pub fn has_default() -> bool {
-    DEFAULT.get().is_some()
-}
-
-fn make_default(registry: &mut Registry, config: &PoolConfig) -> Result<&'static Slot> {
-    let slot = registry.take_slot()?;
-    if let Err(error) = slot.pool.open(config) {
-        registry.resting.push_front(slot);
-        return Err(error);
-    }
-    Ok(DEFAULT.get_or_init(|| slot))
-}
-
-/// The default pool of a device.
-///
-/// # Errors
-/// `NoDevice`: there is no such device.
-pub fn default_slot_of(device: i32) -> Result<&'static Slot> {
-    if device != 0 {
-        return Err(no_device(device));
-    }
-    default_slot()
-}
-
-fn no_device(device: i32) -> Error {
-    Error::new(
-        Status::NoDevice,
-        text!("there is no device {device}: host memory is device 0"),
-    )
-}
-
-/// Forgets all that the default pool of a device holds, whose context was reset. Host memory
-/// outlives that; it is given back.
-///
-/// # Errors
-/// `NoDevice`: there is no such device.
-pub fn device_reset(device: i32) -> Result<()> {
-    if device != 0 {
-        return Err(no_device(device));
-    }
-    match DEFAULT.get() {
-        Some(slot) => slot.pool.forget(),
-        None => Ok(()),
-    }
-}
-
 /// The pool of this process in whose memory `addr` lies, other than `but`, and whether it is a default
 /// pool.
 pub fn other_owner(addr: u64, but: Option<&'static Pool>) -> Option<(Handle, bool)> {
@@ -311,11 +217,13 @@ pub(crate) struct ForkGuard {
     _handlers: MutexGuard<'static, oom::Handlers>,
     _sink: MutexGuard<'static, Option<log::Sink>>,
     _registry: MutexGuard<'static, Registry>,
+    _making: defaults::Making,
 }
 
 /// Before a fork: waits a moment for backend calls in progress to end, then locks everything, in
 /// the order in which calls lock.
 pub(crate) fn lock_for_fork() -> ForkGuard {
+    let making = defaults::lock_making();
     let registry = registry();
     let pools = registry
         .slots()
@@ -327,6 +235,7 @@ pub(crate) fn lock_for_fork() -> ForkGuard {
         _handlers: oom::lock_for_fork(),
         _sink: log::lock_for_fork(),
         _registry: registry,
+        _making: making,
     }
 }
 

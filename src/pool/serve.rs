@@ -17,9 +17,9 @@ use crate::size::GRAIN;
 impl Pool {
     /// Serves a request that the quick look found no free block for. In order: look at every free
     /// chunk, which for an alignment the quick look does not; grow; give back as much as is missing,
-    /// grow; give all back that is free, grow; grow at any place there is; wait for the backend
-    /// calls of other threads; call the handlers; fail. After each step that changed something it
-    /// begins anew.
+    /// grow; give all back that is free, grow; grow at any place there is; take a segment beside the
+    /// range; wait for the backend calls of other threads; call the handlers; fail. After each step
+    /// that changed something it begins anew.
     #[cold]
     pub(super) fn serve<'a>(
         &'a self,
@@ -70,6 +70,16 @@ impl Pool {
             if let Some(block) = found {
                 return Ok((guard, Ok(block)));
             }
+            if guard.pages.is_some_and(|pages| pages.map > GRAIN) {
+                // A limit need not be whole pages, and all of it is to be used all the same.
+                let grown;
+                (guard, grown) = self.grow_by_segment(guard, request)?;
+                match grown {
+                    Ok(Grown::Served(block)) => return Ok((guard, Ok(block))),
+                    Ok(Grown::Refused(_)) => {}
+                    Err(error) => return Ok((guard, Err(error))),
+                }
+            }
             let mut waited = false;
             if possible {
                 (guard, waited) = self.wait_for_others(guard, deadline)?;
@@ -99,8 +109,16 @@ impl Pool {
                 give_backs = 0;
                 continue;
             }
-            let error = guard.out_of_memory(request);
-            return Ok((guard, Err(error)));
+            let memory;
+            (guard, memory) = self.ask_memory(guard)?;
+            // And while the backend was asked.
+            return Ok(match guard.look(request)? {
+                Some(block) => (guard, Ok(block)),
+                None => {
+                    let error = guard.out_of_memory(request, memory);
+                    (guard, Err(error))
+                }
+            });
         }
     }
 }

@@ -100,7 +100,7 @@ pub fn out_of_memory_says_what_is_wrong(case: &Case) {
         "LUMA_MEMORY_LIMIT".to_owned(),
     ];
     if case.knows_capacity() {
-        let free = 64 * MIB - stats.reserved_bytes;
+        let free = at.device_free();
         parts.push(format!(
             "({free} bytes) free of 64.00 MiB ({} bytes)",
             64 * MIB

@@ -1,15 +1,17 @@
 //! A pool over each kind of backend, with a look at what the backend gave.
 
+use crate::support::double;
 use core::ffi::c_void;
 use luma::backend::callbacks::{CallbackBackend, Callbacks};
+use luma::backend::cuda::{CudaBackend, Kind};
 use luma::backend::host::{HostBackend, HostDevice};
 use luma::backend::simulated::SimulatedBackend;
 use luma::backend::{Backend, BackendResult, Memory, Pages};
 use luma::config::Limit;
 use luma::{Pool, PoolConfig, Preset, Stats};
 use std::alloc::{Layout, alloc, dealloc};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub const KIB: u64 = 1 << 10;
 pub const MIB: u64 = 1 << 20;
@@ -24,6 +26,12 @@ pub enum Supply {
     Pages,
     /// Simulated, whole segments only.
     Segments,
+    /// A device of the driver double.
+    Cuda,
+    /// Pinned memory of the driver double.
+    CudaPinned,
+    /// Managed memory of the driver double.
+    CudaManaged,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,16 +48,51 @@ pub struct Counted {
     largest_step: AtomicU64,
 }
 
-/// A pool and its backend.
+/// A device of the driver double that one fixture uses.
+struct Device(i32);
+
+/// Devices that no fixture uses.
+static IDLE: Mutex<Vec<i32>> = Mutex::new(Vec::new());
+
+impl Device {
+    /// One with so much memory.
+    fn take(capacity: u64) -> Self {
+        static DEVICES: AtomicU64 = AtomicU64::new(0);
+        let double = double::load();
+        let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let device = idle.unwrap_or_else(|| DEVICES.fetch_add(1, Ordering::Relaxed) as i32);
+        assert_eq!(double.set_capacity(device, capacity), 0, "device {device}");
+        Self(device)
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        let used = double::load().used(self.0);
+        assert!(used == 0 || std::thread::panicking(), "{used} bytes leaked");
+        IDLE.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(self.0);
+    }
+}
+
+/// A pool and its backend, which go before their device does.
 pub struct Fixture {
     pub pool: Pool,
     backend: Arc<Counted>,
+    _device: Option<Device>,
 }
 
 impl Fixture {
     /// Bytes that the pool holds, as its backend knows.
     pub fn used(&self) -> u64 {
         self.backend.used.load(Ordering::Relaxed)
+    }
+
+    /// What the device has left, where that is known.
+    pub fn device_free(&self) -> u64 {
+        let memory = self.backend.memory().expect("a device that works");
+        memory.expect("a device that tells").free
     }
 
     /// The most that the pool asked for at once.
@@ -92,7 +135,15 @@ impl Case {
     /// A pool of at most `limit` bytes (0: no limit) on a device of `capacity`. The callbacks have
     /// no capacity that luma could know.
     pub fn pool(&self, capacity: u64, limit: u64) -> Fixture {
+        let mut device = None;
+        let mut cuda = |kind| -> Arc<dyn Backend> {
+            let taken = device.insert(Device::take(capacity));
+            Arc::new(CudaBackend::of_device(taken.0, kind).expect("the double has the device"))
+        };
         let backend: Arc<dyn Backend> = match self.supply {
+            Supply::Cuda => cuda(Kind::Device),
+            Supply::CudaPinned => cuda(Kind::Pinned),
+            Supply::CudaManaged => cuda(Kind::Managed),
             Supply::Host => Arc::new(HostBackend::new(HostDevice::new(capacity))),
             Supply::Callbacks => {
                 // SAFETY: the functions are the program's allocator and touch nothing else.
@@ -115,17 +166,48 @@ impl Case {
             ..PoolConfig::default()
         };
         let pool = Pool::with_backend(backend.clone(), &config).expect("a pool");
-        Fixture { pool, backend }
+        Fixture {
+            pool,
+            backend,
+            _device: device,
+        }
     }
 
-    /// Whether blocks are memory that the test may write.
+    /// Whether blocks have memory behind them that the test can write.
     pub fn is_writable(&self) -> bool {
-        matches!(self.supply, Supply::Host | Supply::Callbacks)
+        !matches!(self.supply, Supply::Pages | Supply::Segments)
+    }
+
+    /// Where the test finds the bytes behind an address.
+    pub fn bytes_of(&self, addr: u64) -> *mut u8 {
+        match self.supply {
+            Supply::Cuda => double::load().host_pointer(addr).cast(),
+            _ => addr as *mut u8,
+        }
+    }
+
+    /// Whether the host may touch blocks at their own addresses.
+    pub fn is_host_accessible(&self) -> bool {
+        matches!(
+            self.supply,
+            Supply::Host | Supply::CudaPinned | Supply::CudaManaged
+        )
     }
 
     /// Whether the pool knows how much the device has.
     pub fn knows_capacity(&self) -> bool {
-        self.supply != Supply::Callbacks
+        !matches!(
+            self.supply,
+            Supply::Callbacks | Supply::CudaPinned | Supply::CudaManaged
+        )
+    }
+
+    /// What a device's memory is a multiple of, for all of it to be usable.
+    pub fn device_unit(&self) -> u64 {
+        match self.supply {
+            Supply::Cuda => 2 * MIB,
+            _ => 256,
+        }
     }
 
     /// Whether a block is as large as the rounded request, always.

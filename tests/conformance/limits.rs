@@ -1,6 +1,6 @@
 //! The limit, the device, and how the pool grows.
 
-use crate::fixture::{Case, KIB, MIB};
+use crate::fixture::{Case, KIB, MIB, Supply};
 use luma::{Preset, Status};
 
 const GRAIN: u64 = 256;
@@ -71,10 +71,13 @@ pub fn a_limit_below_what_is_live_is_refused(case: &Case) {
 }
 
 pub fn the_whole_device_can_be_used(case: &Case) {
-    if !case.knows_capacity() {
+    // XLA's steps, each 0.9 of the one before, need not hit just what the device has left, where that is
+    // known only by asking for it.
+    let misses = case.supply == Supply::Cuda && case.preset == Preset::Xla;
+    if !case.knows_capacity() || misses {
         return;
     }
-    let capacity = 9 * MIB + 256;
+    let capacity = (9 * MIB + 256).next_multiple_of(case.device_unit());
     let at = case.pool(capacity, 0);
     let whole = at.alloc(capacity);
     assert_eq!(at.used(), capacity);

@@ -7,14 +7,19 @@ mod failures;
 mod fixture;
 mod limits;
 mod sharing;
+#[path = "../support/mod.rs"]
+mod support;
+
+use support::double;
 
 macro_rules! conformance {
-    ($($name:ident: $supply:ident, $preset:ident;)*) => {
+    ($($(#[$attribute:meta])* $name:ident: $supply:ident, $preset:ident;)*) => {
         $(mod $name {
             use crate::fixture::{Case, Supply};
             use luma::Preset;
 
             behaviours! {
+                [$(#[$attribute])*]
                 Case { supply: Supply::$supply, preset: Preset::$preset };
                 blocks: no_bytes_are_no_block, sizes_are_rounded_up, addresses_are_aligned,
                     a_freed_block_is_used_again, neighbours_coalesce,
@@ -34,11 +39,18 @@ macro_rules! conformance {
 }
 
 macro_rules! behaviours {
-    ($case:expr; $($module:ident: $($behaviour:ident),*;)*) => {
-        $($(#[test]
+    ($attributes:tt $case:expr; $($module:ident: $($behaviour:ident),*;)*) => {
+        $($(behaviour! { $attributes $case; $module $behaviour })*)*
+    };
+}
+
+macro_rules! behaviour {
+    ([$($attribute:tt)*] $case:expr; $module:ident $behaviour:ident) => {
+        #[test]
+        $($attribute)*
         fn $behaviour() {
             crate::$module::$behaviour(&$case);
-        })*)*
+        }
     };
 }
 
@@ -55,4 +67,38 @@ conformance! {
     segments_default: Segments, Default;
     segments_xla: Segments, Xla;
     segments_luma_0_3: Segments, Luma03;
+    #[ignore = "cuda_* below run it, each on a driver of its own"]
+    on_cuda_default: Cuda, Default;
+    #[ignore = "as on_cuda_default"]
+    on_cuda_xla: Cuda, Xla;
+    #[ignore = "as on_cuda_default"]
+    on_cuda_luma_0_3: Cuda, Luma03;
+    #[ignore = "as on_cuda_default"]
+    on_cuda_pinned: CudaPinned, Default;
+    #[ignore = "as on_cuda_default"]
+    on_cuda_managed: CudaManaged, Default;
+}
+
+/// Runs the suite on the driver double.
+fn on_cuda(variables: &[(&str, &str)]) {
+    let mut all = vec![("FAKECUDA_DEVICES", "64")];
+    all.extend(variables);
+    let count = double::run_ignored("on_cuda_", &all);
+    assert!(count >= 5 * 20, "{count} behaviours");
+}
+
+#[test]
+fn cuda_plain() {
+    on_cuda(&[]);
+}
+
+#[test]
+fn cuda_strict_and_late() {
+    on_cuda(&[("FAKECUDA_STRICT", "1"), ("FAKECUDA_EXEC", "lazy")]);
+}
+
+/// An old driver: whole segments only.
+#[test]
+fn cuda_without_virtual_memory() {
+    on_cuda(&[("FAKECUDA_NO_VMM", "1")]);
 }

@@ -90,13 +90,13 @@ pub fn threads_keep_their_contents(case: &Case) {
                     // No two threads write the same values at the same time.
                     let value = (call % 60 * THREADS + thread) as u8;
                     if case.is_writable() {
-                        fill(addr, bytes, value);
+                        fill(case, addr, bytes, value);
                     }
                     live.push((addr, bytes, value));
                     if live.len() > 40 || next(&mut state) % 2 == 0 {
                         let place = next(&mut state) as usize % live.len();
                         let (addr, bytes, value) = live.swap_remove(place);
-                        assert!(!case.is_writable() || holds(addr, bytes, value));
+                        assert!(!case.is_writable() || holds(case, addr, bytes, value));
                         at.free(addr);
                     }
                     if call % 100 == 99 {
@@ -105,7 +105,7 @@ pub fn threads_keep_their_contents(case: &Case) {
                     }
                 }
                 for (addr, bytes, value) in live {
-                    assert!(!case.is_writable() || holds(addr, bytes, value));
+                    assert!(!case.is_writable() || holds(case, addr, bytes, value));
                     at.free(addr);
                 }
             });

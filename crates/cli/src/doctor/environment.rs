@@ -7,6 +7,8 @@ use luma::config::OPTIONS;
 use serde::Serialize;
 
 const PREFIX: &str = "LUMA_";
+/// What the project's own tests and scripts heed, and the library does not.
+const OF_TESTS: &[&str] = &["LUMA_BLESS", "LUMA_CUDA_TOOLKIT", "LUMA_TEST_REQUIRE_TOOLS"];
 /// A name is taken for a misspelling of another that it becomes by at most so many edits.
 const MAX_EDITS: usize = 3;
 
@@ -38,7 +40,7 @@ pub fn look(ignored: &[String]) -> Vec<Variable> {
         let name = name
             .into_string()
             .ok()
-            .filter(|name| name.starts_with(PREFIX))?;
+            .filter(|name| name.starts_with(PREFIX) && !OF_TESTS.contains(&name.as_str()))?;
         Some((name, value.to_string_lossy().into_owned()))
     });
     let mut variables: Vec<_> = set

@@ -6,6 +6,7 @@ use luma::config::{BackendChoice, PresetChoice, Settings};
 use luma::ffi::{
     luma_alloc, luma_free, luma_memory_info, luma_stats, luma_stats_t, luma_status_t, luma_version,
 };
+use luma::pool::defaults;
 use serde::Serialize;
 
 use crate::pool::{Preset, last_error};
@@ -21,7 +22,7 @@ pub struct Library {
     /// The backend of the default pools; none where they cannot have one.
     pub backend: Option<&'static str>,
     /// Why it is that one.
-    pub reason: &'static str,
+    pub reason: String,
     pub capacity_bytes: Option<u64>,
     pub free_bytes: Option<u64>,
     pub preset: &'static str,
@@ -37,13 +38,12 @@ pub fn look(settings: &Settings) -> Library {
     let version = unsafe { CStr::from_ptr(luma_version()) }
         .to_string_lossy()
         .into_owned();
-    let (backend, reason) = match settings.backend {
-        BackendChoice::Auto => (Some("host"), "this version of luma has no CUDA backend"),
-        BackendChoice::Host => (Some("host"), "LUMA_BACKEND asks for it"),
-        BackendChoice::Cuda => (
-            None,
-            "LUMA_BACKEND asks for cuda, which this version has not",
-        ),
+    let backend = defaults::current().and_then(|slot| slot.pool().backend_name());
+    let reason = match (&backend, settings.backend) {
+        (Err(error), _) => error.to_string(),
+        (Ok(_), BackendChoice::Host | BackendChoice::Cuda) => "LUMA_BACKEND asks for it".into(),
+        (Ok("cuda"), BackendChoice::Auto) => "there is a CUDA driver with a device".into(),
+        (Ok(_), BackendChoice::Auto) => "there is no CUDA driver with a device".into(),
     };
     let preset = match settings.preset {
         PresetChoice::Default => Preset::Default,
@@ -52,7 +52,7 @@ pub fn look(settings: &Settings) -> Library {
     };
     let mut library = Library {
         version,
-        backend,
+        backend: backend.ok(),
         reason,
         capacity_bytes: None,
         free_bytes: None,
@@ -95,7 +95,7 @@ fn try_allocation() -> Option<String> {
 
 impl Library {
     pub fn backend_line(&self) -> String {
-        let (backend, reason) = (self.backend.unwrap_or("none"), self.reason);
+        let (backend, reason) = (self.backend.unwrap_or("none"), &self.reason);
         match (self.free_bytes, self.capacity_bytes) {
             (Some(free), Some(capacity)) => format!(
                 "{backend}, {} free of {}: {reason}",

@@ -91,6 +91,13 @@ fn a_bad_value_is_a_problem() {
 }
 
 #[test]
+fn what_tests_and_scripts_heed_is_no_problem() {
+    let run = luma_with(&[("LUMA_CUDA_TOOLKIT", "/opt/cuda")], &["doctor"]);
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    assert!(!run.stdout.contains("LUMA_CUDA_TOOLKIT"), "{}", run.stdout);
+}
+
+#[test]
 fn a_misspelled_variable_is_a_problem_with_a_proposal() {
     let run = luma_with(&[("LUMA_BAKEND", "host")], &["doctor"]);
     assert_eq!(run.code, 1, "{}", run.stdout);

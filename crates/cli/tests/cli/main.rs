@@ -1,10 +1,18 @@
 //! The `luma` program from outside: what it prints, and how it ends.
 
+mod cuda;
 mod doctor;
+// Each test program uses a part of them.
+#[allow(dead_code)]
+#[path = "../../../../tests/support/double.rs"]
+mod double;
 mod generate;
 mod page;
 mod replay;
 mod smallest;
+#[allow(dead_code)]
+#[path = "../../../../tests/support/tools.rs"]
+mod tools;
 mod traces;
 
 use std::env;

@@ -1,0 +1,29 @@
+/* Calls after the driver has shut down: frees are quiet, requests that need the driver fail with its
+ * words, and the process ends well. */
+#include "driver.h"
+
+static void *kept;
+static luma_pool_t *pool;
+
+/* Registered before the driver's own handler, so it runs after that. */
+static void late(void) {
+  size_t free_bytes, total;
+  CHECK(cu.memory_info(&free_bytes, &total) == 4);
+  OK(luma_free(kept));
+  /* The driver has taken everything: what is given back goes without a word. */
+  CHECK(luma_pool_empty_cache(pool) > 0);
+  REFUSED(luma_pool_alloc(pool, 100 * MIB, 0, NULL), LUMA_ERROR_DRIVER, "the process is ending");
+  OK(luma_pool_destroy(pool));
+  puts("ended");
+}
+
+int main(void) {
+  luma_pool_config_t config = LUMA_POOL_CONFIG_INIT;
+  CHECK(atexit(late) == 0);
+  start_driver();
+  config.backend = LUMA_BACKEND_CUDA;
+  pool = must_create(&config);
+  kept = must_alloc(1000);
+  OK(luma_pool_free(pool, must_pool_alloc(pool, 5 * MIB), NULL));
+  return 0;
+}

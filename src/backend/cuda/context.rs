@@ -1,0 +1,208 @@
+//! Contexts: which one a pool's memory belongs to, and calls made in it.
+
+use super::driver::{ContextHandle, Driver};
+use super::failure::Failure;
+use core::ffi::{c_int, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// A context that memory belongs to.
+#[derive(Debug)]
+pub(super) struct Context {
+    driver: &'static Driver,
+    device: c_int,
+    handle: AtomicPtr<c_void>,
+    /// Whether it is a primary context that was reset, and must be made again before the next call.
+    is_stale: AtomicBool,
+    /// Whether it is the device's primary context, of which this is one owner.
+    is_primary: bool,
+    /// Of another context its number, where the driver numbers them: handles come again.
+    id: Option<u64>,
+    renewing: Mutex<()>,
+}
+
+impl Context {
+    /// The primary context of a device, made if it does not exist.
+    pub(super) fn primary(driver: &'static Driver, device: c_int) -> Result<Self, Failure> {
+        Ok(Self {
+            driver,
+            device,
+            handle: AtomicPtr::new(retain(driver, device)?),
+            is_stale: AtomicBool::new(false),
+            is_primary: true,
+            id: None,
+            renewing: Mutex::new(()),
+        })
+    }
+
+    /// The calling thread's current context, whose handle is `handle`.
+    pub(super) fn current(driver: &'static Driver, handle: ContextHandle) -> Result<Self, Failure> {
+        let mut device = 0;
+        // SAFETY: the out-parameter is valid for writing.
+        unsafe { driver.current_device(&mut device) }?;
+        if is_primary_active(driver, device)? {
+            let primary = Self::primary(driver, device)?;
+            if primary.handle.load(Ordering::Relaxed) == handle {
+                return Ok(primary);
+            }
+        }
+        Ok(Self {
+            driver,
+            device,
+            handle: AtomicPtr::new(handle),
+            is_stale: AtomicBool::new(false),
+            is_primary: false,
+            id: id_of(driver, handle),
+            renewing: Mutex::new(()),
+        })
+    }
+
+    pub(super) fn driver(&self) -> &'static Driver {
+        self.driver
+    }
+
+    pub(super) fn device(&self) -> c_int {
+        self.device
+    }
+
+    pub(super) fn is_primary(&self) -> bool {
+        self.is_primary
+    }
+
+    pub(super) fn handle(&self) -> ContextHandle {
+        self.handle.load(Ordering::Acquire)
+    }
+
+    /// Whether this is the context that is current under a handle which was this one's.
+    pub(super) fn is_still(&self, handle: ContextHandle) -> bool {
+        if self.is_primary {
+            // After a reset it is made again, perhaps under another handle.
+            return self.usable().is_ok_and(|usable| usable == handle);
+        }
+        self.id.is_none() || self.id == id_of(self.driver, handle)
+    }
+
+    /// The device was reset, and with it this context if it is the primary one. No driver call.
+    pub(super) fn forget(&self) {
+        if self.is_primary {
+            self.is_stale.store(true, Ordering::Release);
+        }
+    }
+
+    /// The handle; of a primary context that was reset, after making it again.
+    pub(super) fn usable(&self) -> Result<ContextHandle, Failure> {
+        if !self.is_stale.load(Ordering::Acquire) {
+            return Ok(self.handle());
+        }
+        let _only_one = self.renewing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_stale.load(Ordering::Acquire) {
+            // The share that was held before the reset is left alone: if the reset took it, giving it
+            // up would take somebody else's.
+            let handle = retain(self.driver, self.device)?;
+            self.handle.store(handle, Ordering::Release);
+            self.is_stale.store(false, Ordering::Release);
+        }
+        Ok(self.handle())
+    }
+
+    /// Makes driver calls in this context. The thread's current context is the same afterwards,
+    /// whatever fails.
+    pub(super) fn within<T>(
+        &self,
+        calls: impl FnOnce(&'static Driver) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let driver = self.driver;
+        let handle = self.usable()?;
+        let before = current(driver)?;
+        if before == handle {
+            return calls(driver);
+        }
+        // SAFETY: the handle is a context's; one that was destroyed is an error.
+        unsafe { driver.push(handle) }?;
+        let result = calls(driver);
+        let mut popped = null_mut();
+        // SAFETY: the out-parameter is valid for writing, here and below.
+        if unsafe { driver.pop(&mut popped) }.is_err()
+            && unsafe { driver.pop(&mut popped) }.is_err()
+        {
+            // What the call did counts all the same. The caller's context is at least current again.
+            // SAFETY: it was current before.
+            let _ = unsafe { driver.set_current(before) };
+        }
+        result
+    }
+}
+
+/// `CU_STREAM_LEGACY`: the legacy default stream, whatever 0 means to the program.
+const LEGACY_STREAM: usize = 1;
+
+/// Waits until the legacy default stream of the current context has done all that is queued on it. A
+/// block is freed in that stream's order, so what its owner still has queued may use it until then.
+pub(super) fn wait_for_default_stream(driver: &Driver) -> Result<(), Failure> {
+    // SAFETY: the handle means this stream in every context.
+    match unsafe { driver.stream_synchronize(LEGACY_STREAM as *mut c_void) } {
+        // The process is ending, and no work with it.
+        Err(failure) if failure.is_the_end() => Ok(()),
+        outcome => outcome,
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if self.is_primary {
+            release(self.driver, self.device);
+        }
+    }
+}
+
+/// The calling thread's current context; null: none.
+pub(super) fn current(driver: &Driver) -> Result<ContextHandle, Failure> {
+    let mut handle = null_mut();
+    // SAFETY: the out-parameter is valid for writing.
+    unsafe { driver.current(&mut handle) }?;
+    Ok(handle)
+}
+
+/// The number of a context; `None`: the driver does not number them, or there is none.
+fn id_of(driver: &Driver, handle: ContextHandle) -> Option<u64> {
+    let mut id = 0;
+    // SAFETY: the out-parameter is valid for writing; a handle of no context is an error.
+    unsafe { driver.context_id(handle, &mut id) }.ok()?;
+    Some(id)
+}
+
+fn retain(driver: &Driver, device: c_int) -> Result<ContextHandle, Failure> {
+    let mut number = 0;
+    let mut handle = null_mut();
+    // SAFETY: the out-parameters are valid for writing.
+    unsafe {
+        driver.device_get(&mut number, device)?;
+        driver.primary_retain(&mut handle, number)?;
+    }
+    Ok(handle)
+}
+
+/// One owner less. Whoever gives a context up has nobody to tell of a failure.
+fn release(driver: &Driver, device: c_int) {
+    // SAFETY: `retain` was called for it.
+    unsafe {
+        if driver
+            .primary_release(device)
+            .is_err_and(Failure::is_missing)
+        {
+            let _ = driver.primary_release_v1(device);
+        }
+    }
+}
+
+/// Whether a device's primary context exists. A driver that cannot tell has made one by now.
+fn is_primary_active(driver: &Driver, device: c_int) -> Result<bool, Failure> {
+    let (mut flags, mut active) = (0, 0);
+    // SAFETY: the out-parameters are valid for writing.
+    match unsafe { driver.primary_state(device, &mut flags, &mut active) } {
+        Ok(()) => Ok(active != 0),
+        Err(failure) if failure.is_missing() => Ok(true),
+        Err(failure) => Err(failure),
+    }
+}

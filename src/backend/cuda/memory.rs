@@ -1,0 +1,213 @@
+//! The three kinds of CUDA memory as backends.
+
+use super::context::{Context, wait_for_default_stream};
+use super::driver::Driver;
+use super::failure::Failure;
+use super::pages::VirtualMemory;
+use crate::backend::{Backend, BackendError, BackendResult, Memory, Pages};
+use crate::size::GRAIN;
+use core::ffi::c_void;
+use std::ptr::null_mut;
+
+/// `CU_MEMHOSTALLOC_PORTABLE`: pinned for every context of the process.
+const PORTABLE: u32 = 1;
+/// `CU_MEM_ATTACH_GLOBAL`: usable by every stream.
+const ATTACH_GLOBAL: u32 = 1;
+
+/// What kind of memory it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A device's memory.
+    Device,
+    /// Pinned host memory.
+    Pinned,
+    /// Managed memory, which moves between host and device.
+    Managed,
+}
+
+/// Memory of the CUDA driver, in one context.
+#[derive(Debug)]
+pub struct CudaBackend {
+    context: Context,
+    kind: Kind,
+    virtual_memory: Option<VirtualMemory>,
+}
+
+impl CudaBackend {
+    pub(super) fn new(context: Context, kind: Kind) -> Result<Self, Failure> {
+        let virtual_memory = match kind {
+            Kind::Device => {
+                let total = context
+                    .within(memory_info)?
+                    .map_or(0, |memory| memory.total);
+                VirtualMemory::of(&context, total)
+            }
+            Kind::Pinned | Kind::Managed => None,
+        };
+        Ok(Self {
+            context,
+            kind,
+            virtual_memory,
+        })
+    }
+
+    pub(super) fn context(&self) -> &Context {
+        &self.context
+    }
+
+    fn told(&self, failure: Failure) -> BackendError {
+        failure.into_backend_error(self.context.driver())
+    }
+
+    /// The failure of a call that asks for no memory.
+    fn without_request(&self, failure: Failure) -> BackendError {
+        BackendError::Failed(failure.into_error(self.context.driver()))
+    }
+
+    /// Waits for work that may still use free blocks: unmapping does not.
+    fn wait_for_freed_blocks(&self) -> BackendResult<()> {
+        match self.context.within(wait_for_default_stream) {
+            Err(failure) if !failure.took_the_memory() => Err(self.without_request(failure)),
+            _ => Ok(()),
+        }
+    }
+
+    fn virtual_memory(&self) -> BackendResult<&VirtualMemory> {
+        self.virtual_memory
+            .as_ref()
+            .ok_or_else(|| crate::backend::no_pages(self.name()))
+    }
+}
+
+/// What the current context's device has; `None`: this driver does not tell.
+fn memory_info(driver: &Driver) -> Result<Option<Memory>, Failure> {
+    let (mut free, mut total) = (0, 0);
+    // SAFETY: the out-parameters are valid for writing.
+    match unsafe { driver.memory_info(&mut free, &mut total) } {
+        Ok(()) => Ok(Some(Memory {
+            free: free as u64,
+            total: total as u64,
+        })),
+        Err(failure) if failure.is_missing() => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+impl Backend for CudaBackend {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Device => "cuda",
+            Kind::Pinned => "cuda_host",
+            Kind::Managed => "cuda_managed",
+        }
+    }
+
+    fn is_host_accessible(&self) -> bool {
+        self.kind != Kind::Device
+    }
+
+    fn memory(&self) -> BackendResult<Option<Memory>> {
+        match self.kind {
+            Kind::Device => self
+                .context
+                .within(memory_info)
+                .map_err(|failure| self.without_request(failure)),
+            // Pinned memory is as much as the system lets go, and managed memory may be more than
+            // the device has.
+            Kind::Pinned | Kind::Managed => Ok(None),
+        }
+    }
+
+    fn survives_fork(&self) -> bool {
+        false
+    }
+
+    fn forget(&self) {
+        if let Some(virtual_memory) = &self.virtual_memory {
+            virtual_memory.forget();
+        }
+        self.context.forget();
+    }
+
+    fn segment_align(&self) -> u64 {
+        GRAIN
+    }
+
+    fn largest_align(&self) -> u64 {
+        1 << 46
+    }
+
+    fn allocate(&self, bytes: u64) -> BackendResult<u64> {
+        let bytes = usize::try_from(bytes).map_err(|_| BackendError::OutOfMemory)?;
+        let allocated = self.context.within(|driver| {
+            let mut addr = 0;
+            let mut pointer = null_mut();
+            // SAFETY: the out-parameters are valid for writing.
+            unsafe {
+                match self.kind {
+                    Kind::Device => driver.alloc(&mut addr, bytes)?,
+                    Kind::Managed => driver.managed_alloc(&mut addr, bytes, ATTACH_GLOBAL)?,
+                    Kind::Pinned => {
+                        driver.host_alloc(&mut pointer, bytes, PORTABLE)?;
+                        addr = pointer as u64;
+                    }
+                }
+            }
+            Ok(addr)
+        });
+        allocated.map_err(|failure| self.told(failure))
+    }
+
+    fn release(&self, addr: u64, _: u64) -> BackendResult<()> {
+        // SAFETY: the pool gives back what `allocate` gave, once, when no block of it is live or its
+        // owner has destroyed the pool.
+        let released = self.context.within(|driver| unsafe {
+            match self.kind {
+                // Waits for the device by itself.
+                Kind::Device | Kind::Managed => driver.free(addr),
+                Kind::Pinned => {
+                    wait_for_default_stream(driver)?;
+                    driver.host_free(addr as *mut c_void)
+                }
+            }
+        });
+        match released {
+            Err(failure) if !failure.took_the_memory() => Err(self.without_request(failure)),
+            _ => Ok(()),
+        }
+    }
+
+    fn pages(&self) -> Option<Pages> {
+        let virtual_memory = self.virtual_memory.as_ref()?;
+        Some(Pages::of(virtual_memory.page()))
+    }
+
+    fn reserve(&self, least: u64) -> BackendResult<(u64, u64)> {
+        self.virtual_memory()?.reserve(least)
+    }
+
+    fn unreserve(&self, addr: u64, span: u64, mapped: u64) -> BackendResult<()> {
+        if mapped > 0 {
+            self.wait_for_freed_blocks()?;
+        }
+        self.virtual_memory()?.unreserve(addr, span)
+    }
+
+    fn map(&self, addr: u64, bytes: u64) -> BackendResult<()> {
+        self.virtual_memory()?.map(addr, bytes)
+    }
+
+    fn unmap(&self, addr: u64, bytes: u64) -> BackendResult<()> {
+        self.wait_for_freed_blocks()?;
+        self.virtual_memory()?.unmap(addr, bytes)
+    }
+
+    fn fill(&self, addr: u64, bytes: u64, value: u8) {
+        // Managed memory may be in a kernel's hands, where the host must not touch any of it.
+        if self.kind == Kind::Pinned {
+            // SAFETY: the pool names a block of its own that is free or about to be handed out, so
+            // that nobody else may use it, and pinned memory is the host's.
+            unsafe { std::ptr::write_bytes(addr as *mut u8, value, bytes as usize) };
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Memory of the CUDA driver: a device's, pinned, managed.
+//!
+//! The driver is loaded when it is first asked for, so that programs run where there is none. Every
+//! call leaves the calling thread's current context as it was.
+//!
+//! - `driver`: the table of the driver's functions; `structs`: what they are given;
+//! - `failure`: what they fail with, in the driver's words;
+//! - `context`: contexts, and calls made in them;
+//! - `pages`: virtual memory;
+//! - `memory`: the backends.
+
+mod context;
+mod driver;
+mod failure;
+mod memory;
+mod pages;
+mod structs;
+
+pub use memory::{CudaBackend, Kind};
+
+use crate::error::{Error, Result, Status};
+use crate::text::text;
+use context::Context;
+use driver::{Absent, Driver, driver};
+
+/// Whether there is a driver with a device.
+///
+/// # Errors
+/// `NoDevice`: there is a driver, and it fails; the message says with what.
+pub fn is_available() -> Result<bool> {
+    match driver() {
+        Ok(_) => Ok(true),
+        Err(Absent::NoLibrary | Absent::NoDevice) => Ok(false),
+        Err(Absent::Failed(error)) => Err(error),
+    }
+}
+
+/// How many devices there are.
+///
+/// # Errors
+/// `NoDevice`: there is no driver or no device, or the driver fails.
+pub fn devices() -> Result<i32> {
+    let driver = usable()?;
+    driver
+        .devices()
+        .map_err(|failure| failure.into_error(driver))
+}
+
+fn usable() -> Result<&'static Driver> {
+    driver().map_err(Absent::into_error)
+}
+
+/// Checks a device's number.
+///
+/// # Errors
+/// `NoDevice`: as [`devices`], or there is no such device.
+pub fn check_device(device: i32) -> Result<()> {
+    let count = devices()?;
+    if (0..count).contains(&device) {
+        return Ok(());
+    }
+    let last = count - 1;
+    Err(Error::new(
+        Status::NoDevice,
+        text!("there is no device {device}: the CUDA driver counts {count}, from 0 to {last}"),
+    ))
+}
+
+/// A context, by its handle. Handles of contexts that were destroyed come again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextKey(usize);
+
+impl ContextKey {
+    /// No context is current.
+    pub const NONE: Self = Self(0);
+}
+
+/// The context that is current in the calling thread.
+///
+/// # Errors
+/// `NoDevice`: there is no driver to ask. `Driver`: it fails, as in a forked child.
+#[inline]
+pub fn current_context() -> Result<ContextKey> {
+    let driver = driver::loaded().map_or_else(usable, Ok)?;
+    let handle = context::current(driver).map_err(|failure| failure.into_error(driver))?;
+    Ok(ContextKey(handle as usize))
+}
+
+impl CudaBackend {
+    /// Memory of a device, in its primary context, which is made if it does not exist.
+    ///
+    /// # Errors
+    /// `NoDevice`: there is no such device. What the driver fails with.
+    pub fn of_device(device: i32, kind: Kind) -> Result<Self> {
+        check_device(device)?;
+        let driver = usable()?;
+        Context::primary(driver, device)
+            .and_then(|context| Self::new(context, kind))
+            .map_err(|failure| failure.into_error(driver))
+    }
+
+    /// Device memory in the calling thread's current context.
+    ///
+    /// # Errors
+    /// What the driver fails with.
+    pub fn of_current_context() -> Result<Self> {
+        let driver = usable()?;
+        context::current(driver)
+            .and_then(|handle| Context::current(driver, handle))
+            .and_then(|context| Self::new(context, Kind::Device))
+            .map_err(|failure| failure.into_error(driver))
+    }
+
+    /// The device's number.
+    pub fn device(&self) -> i32 {
+        self.context().device()
+    }
+
+    /// Whether it is the memory of a device's primary context.
+    pub fn is_primary(&self) -> bool {
+        self.context().is_primary()
+    }
+
+    /// Whether a context under the handle that this one's had is this one's, and not another that was
+    /// made since. A primary context that was reset is made again for that.
+    pub fn is_still(&self, key: ContextKey) -> bool {
+        self.context().is_still(key.0 as *mut core::ffi::c_void)
+    }
+
+    /// The handle of its context, as it was last.
+    pub fn context_key(&self) -> ContextKey {
+        ContextKey(self.context().handle() as usize)
+    }
+}

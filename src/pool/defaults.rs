@@ -1,0 +1,329 @@
+#![forbid(unsafe_code)]
+//! The default pools: over CUDA one for each device, and one for each further context; over
+//! anything else one in all.
+
+use super::registry::{Slot, create_default};
+use super::{BackendKind, Pool, PoolConfig, recorder};
+use crate::alloc::Located;
+use crate::backend::cuda::{self, ContextKey, CudaBackend, Kind};
+use crate::config::environment;
+use crate::error::{Error, Result, Status};
+use crate::log::{self, Level};
+use crate::text::text;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Means the calling thread's current device, where a device's number is asked for.
+pub const CURRENT_DEVICE: i32 = -1;
+
+/// The one default pool, where it is not CUDA's.
+static SINGLE: OnceLock<&'static Slot> = OnceLock::new();
+/// The first of CUDA's default pools.
+static FIRST: OnceLock<Box<OfContext>> = OnceLock::new();
+/// What default pools are like: as `luma_init` said, or the environment.
+static CONFIG: OnceLock<PoolConfig> = OnceLock::new();
+static MAKING: Mutex<()> = Mutex::new(());
+
+/// The default pool of a context. The pools form a list that only grows, so that it is read without
+/// a lock.
+#[derive(Debug)]
+struct OfContext {
+    backend: Arc<CudaBackend>,
+    slot: &'static Slot,
+    /// Whether the context was destroyed.
+    is_gone: AtomicBool,
+    next: OnceLock<Box<OfContext>>,
+}
+
+impl OfContext {
+    /// Whether this is the pool of the context that is current under a handle.
+    #[inline]
+    fn is_of(&self, key: ContextKey) -> bool {
+        self.backend.context_key() == key
+            && !self.is_gone.load(Ordering::Acquire)
+            && self.is_still(key)
+    }
+
+    /// Finds out whether the context is another one by now, and forgets what was in it.
+    fn is_still(&self, key: ContextKey) -> bool {
+        let is_still = self.backend.is_still(key);
+        if !is_still && !self.backend.is_primary() && !self.is_gone.swap(true, Ordering::AcqRel) {
+            // A pool that is half changed has told its callers already.
+            let _ = self.slot.pool().forget();
+        }
+        is_still
+    }
+}
+
+/// Held while a default pool is made.
+pub(super) type Making = MutexGuard<'static, ()>;
+
+/// Locks the making of default pools.
+pub(super) fn lock_making() -> Making {
+    MAKING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// CUDA's default pools.
+fn of_contexts() -> impl Iterator<Item = &'static OfContext> {
+    std::iter::successors(FIRST.get(), |pool| pool.next.get()).map(|pool| &**pool)
+}
+
+fn primary_of(device: i32) -> Option<&'static OfContext> {
+    of_contexts().find(|pool| pool.backend.is_primary() && pool.backend.device() == device)
+}
+
+/// Whether any default pool exists.
+#[inline]
+pub fn exist() -> bool {
+    SINGLE.get().is_some() || FIRST.get().is_some()
+}
+
+/// All default pools.
+fn pools() -> impl Iterator<Item = &'static Pool> {
+    let single = SINGLE.get().copied();
+    let slots = single
+        .into_iter()
+        .chain(of_contexts().map(|pool| pool.slot));
+    slots.map(Slot::pool)
+}
+
+/// The default pool that the calling thread's current device has, made at first use.
+///
+/// # Errors
+/// `NoDevice`: there is no usable device. What making the pool fails with.
+#[inline]
+pub fn current() -> Result<&'static Slot> {
+    match SINGLE.get() {
+        Some(slot) => Ok(slot),
+        None => of_current_context(),
+    }
+}
+
+/// As [`current`], where there is no single pool. With no context current it is device 0's.
+fn of_current_context() -> Result<&'static Slot> {
+    if FIRST.get().is_none() {
+        return make_first(None);
+    }
+    let key = cuda::current_context()?;
+    let found = match key {
+        ContextKey::NONE => primary_of(0),
+        key => of_contexts().find(|pool| pool.is_of(key)),
+    };
+    match found {
+        Some(pool) => Ok(pool.slot),
+        None => make_for_current(key),
+    }
+}
+
+#[cold]
+fn make_for_current(key: ContextKey) -> Result<&'static Slot> {
+    match key {
+        ContextKey::NONE => of_device(0),
+        _ => add(CudaBackend::of_current_context()?),
+    }
+}
+
+/// The default pool of a device's primary context, made if it does not exist. [`CURRENT_DEVICE`] is
+/// the calling thread's current one.
+///
+/// # Errors
+/// `NoDevice`: there is no such device. What making the pool fails with.
+pub fn of_device(device: i32) -> Result<&'static Slot> {
+    if device == CURRENT_DEVICE {
+        return current();
+    }
+    if !exist() {
+        make_first(Some(device))?;
+    }
+    if let Some(slot) = SINGLE.get() {
+        check_single(device)?;
+        return Ok(slot);
+    }
+    match primary_of(device) {
+        Some(pool) => Ok(pool.slot),
+        None => add(CudaBackend::of_device(device, Kind::Device)?),
+    }
+}
+
+/// Adds the pool of a context, unless another thread has.
+fn add(backend: CudaBackend) -> Result<&'static Slot> {
+    let making = lock_making();
+    let known = of_contexts().find(|pool| {
+        pool.is_of(backend.context_key())
+            || pool.backend.is_primary()
+                && backend.is_primary()
+                && pool.backend.device() == backend.device()
+    });
+    if let Some(pool) = known {
+        return Ok(pool.slot);
+    }
+    let config = CONFIG.get().copied().unwrap_or_default();
+    let slot = append(backend, &config)?;
+    drop(making);
+    tell(slot);
+    Ok(slot)
+}
+
+/// Makes the pool of a context. To be done with the making locked.
+fn append(backend: CudaBackend, config: &PoolConfig) -> Result<&'static Slot> {
+    let backend = Arc::new(backend);
+    let slot = create_default(|pool| pool.open_over(backend.clone(), config))?;
+    let last = of_contexts().last().map_or(&FIRST, |pool| &pool.next);
+    last.get_or_init(|| {
+        Box::new(OfContext {
+            backend,
+            slot,
+            is_gone: AtomicBool::new(false),
+            next: OnceLock::new(),
+        })
+    });
+    Ok(slot)
+}
+
+/// The first use of a default pool, which decides for all what they are like. `device`: the one to
+/// begin with, otherwise the current one.
+#[cold]
+fn make_first(device: Option<i32>) -> Result<&'static Slot> {
+    read_environment();
+    let making = lock_making();
+    let slot = if exist() {
+        None
+    } else {
+        Some(make(&PoolConfig::default().with_environment(), device)?)
+    };
+    drop(making);
+    match slot {
+        Some(slot) => {
+            tell(slot);
+            Ok(slot)
+        }
+        None => device.map_or_else(current, of_device),
+    }
+}
+
+/// Makes the first default pool. To be done with the making locked.
+fn make(config: &PoolConfig, device: Option<i32>) -> Result<&'static Slot> {
+    let config = PoolConfig {
+        backend: config.backend.resolved()?,
+        ..*config
+    };
+    if config.backend != BackendKind::Cuda {
+        let slot = create_default(|pool| pool.open(&config))?;
+        return Ok(SINGLE.get_or_init(|| slot));
+    }
+    let device = match device {
+        Some(device) => device,
+        None if cuda::devices()? > 0 && cuda::current_context()? != ContextKey::NONE => {
+            let slot = append(CudaBackend::of_current_context()?, &config)?;
+            CONFIG.get_or_init(|| config);
+            return Ok(slot);
+        }
+        None => 0,
+    };
+    let slot = append(CudaBackend::of_device(device, Kind::Device)?, &config)?;
+    CONFIG.get_or_init(|| config);
+    Ok(slot)
+}
+
+/// Sets what the default pools are like, and makes that of `config.device`.
+///
+/// # Errors
+/// `InvalidValue`: a default pool exists already. What making the pool fails with.
+pub fn init(config: &PoolConfig) -> Result<()> {
+    read_environment();
+    let config = config.with_environment();
+    let making = lock_making();
+    if exist() {
+        return Err(Error::new(
+            Status::InvalidValue,
+            "luma_init comes before the first use of a default pool, and one exists already",
+        ));
+    }
+    let slot = make(&config, Some(config.device))?;
+    drop(making);
+    tell(slot);
+    Ok(())
+}
+
+/// Reads what the environment says before anything is locked: bad values are logged, and whoever
+/// hears of them may call luma again.
+pub(crate) fn read_environment() {
+    environment();
+    recorder::is_on();
+}
+
+fn tell(slot: &'static Slot) {
+    log::log(Level::Info, || {
+        let name = slot.pool().backend_name().unwrap_or("closed");
+        match of_contexts().find(|pool| std::ptr::eq(pool.slot, slot)) {
+            None => text!("the default pool uses the {name} backend"),
+            Some(pool) if pool.backend.is_primary() => text!(
+                "the default pool of device {} uses the {name} backend",
+                pool.backend.device()
+            ),
+            Some(pool) => text!(
+                "the default pool of a context of its own on device {} uses the {name} backend",
+                pool.backend.device()
+            ),
+        }
+    });
+}
+
+/// The default pool that has the live block at `addr` and its other addresses, if any does; the single
+/// default pool whatever it has.
+#[inline]
+pub fn owner(addr: u64) -> Option<&'static Pool> {
+    if let Some(slot) = SINGLE.get() {
+        return Some(slot.pool());
+    }
+    let first = FIRST.get()?;
+    if first.next.get().is_none() {
+        return Some(first.slot.pool());
+    }
+    // Where no pool has it, any of them says so.
+    pools()
+        .find(|pool| pool.locate(addr) != Located::Foreign)
+        .or(Some(first.slot.pool()))
+}
+
+/// Forgets all that the default pool of a device's primary context holds, which was reset. Host memory
+/// outlives that; it is given back.
+///
+/// # Errors
+/// `NoDevice`: there is no such device.
+pub fn device_reset(device: i32) -> Result<()> {
+    if let Some(slot) = SINGLE.get() {
+        check_single(device)?;
+        return slot.pool().forget();
+    }
+    match primary_of(device) {
+        Some(pool) => pool.slot.pool().forget(),
+        None if device == 0 => Ok(()),
+        // Nothing was allocated from it; but is it there?
+        None => match PoolConfig::default()
+            .with_environment()
+            .backend
+            .resolved()?
+        {
+            BackendKind::Cuda => cuda::check_device(device),
+            _ => check_single(device),
+        },
+    }
+}
+
+/// A single pool is that of device 0.
+fn check_single(device: i32) -> Result<()> {
+    match device {
+        0 => Ok(()),
+        device => Err(no_device(device)),
+    }
+}
+
+fn no_device(device: i32) -> Error {
+    Error::new(
+        Status::NoDevice,
+        text!(
+            "there is no device {device}: where the default pool is not CUDA's, there is device 0 only"
+        ),
+    )
+}
