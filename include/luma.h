@@ -488,11 +488,11 @@ __attribute__((warn_unused_result))
 enum luma_status_t luma_init(const struct luma_pool_config_t *config);
 
 /**
- * Forgets everything that the default pool of a device whose primary context was reset holds, without
- * any driver call: its memory is gone, and its pointers are refused from now on. To be called after
- * `cudaDeviceReset` or `cuDevicePrimaryCtxReset`, and before anything else of luma. The pool goes on: its
- * next growth makes the context again. Host memory, which survives a reset, is given back to the
- * system.
+ * Forgets everything that pools of a device's memory hold in its primary context, which was reset: its
+ * memory is gone, and its pointers are refused from now on. No driver call is made for that. To be called
+ * after `cudaDeviceReset` or `cuDevicePrimaryCtxReset`, and before anything else of luma. The pools go on,
+ * default and other ones: their next growth makes the context again. Host memory of a default pool, which
+ * survives a reset, is given back to the system.
  *
  * Errors: `LUMA_ERROR_NO_DEVICE`.
  */

@@ -21,6 +21,7 @@ const MODES: &[&[(&str, &str)]] = &[
         ("FAKECUDA_STRICT", "1"),
         ("FAKECUDA_EXEC", "lazy"),
         ("FAKECUDA_SEED", "7"),
+        ("LUMA_DEBUG", "1"),
     ],
     &[("FAKECUDA_NO_VMM", "1"), ("FAKECUDA_NO_POOLS", "1")],
 ];
@@ -74,16 +75,20 @@ macro_rules! programs {
 }
 
 programs! {
+    contexts
     default_pools
     exit
+    failing
     first_device
     fork
     kinds
+    queued
     reset
+    single
 }
 
 /// Programs that a test of its own runs, and the driver that they are run on.
-const RUN_BY_HAND: &[&str] = &["choice", "old_driver"];
+const RUN_BY_HAND: &[&str] = &["choice", "fork_busy", "old_driver"];
 
 #[test]
 fn every_program_is_run() {
@@ -192,7 +197,42 @@ fn old_drivers() {
     chooses("the CUDA driver lacks cuCtxPushCurrent_v2", program, &[]);
     let (program, _folder) = on_old("choice", &["WITHOUT_INIT", "WITH_ERROR_TEXTS"]);
     chooses("the CUDA driver lacks cuInit", program, &[]);
+    // The real one forks to load its kernel module.
+    let (program, _folder) = on_old("choice", &["FORKS"]);
+    chooses("cuda", program, &[]);
     // Its codes have no names.
     let (program, _folder) = on_old("choice", &[]);
     chooses("cuInit: error 999", program, &[("FAKECUDA_INIT", "999")]);
+}
+
+/// A driver that announces memory for network adapters, and then refuses the access to it.
+#[test]
+fn memory_for_network_adapters_is_refused() {
+    if !tools::available(&["cc"]) {
+        return;
+    }
+    let refusal = ("FAKECUDA_FAIL", "cuMemSetAccess:0:999:1");
+    for program in ["first_device", "contexts"] {
+        set(on_double(build(program).compile()), &[refusal]).run();
+    }
+}
+
+/// A fork in the midst of a call of the driver, whichever it is.
+#[test]
+fn forks_during_calls() {
+    if !tools::available(&["cc"]) {
+        return;
+    }
+    let slow: &[&[(&str, &str)]] = &[
+        &[("FAKECUDA_LATENCY", "cuMemCreate:300000000")],
+        &[("FAKECUDA_LATENCY", "cuMemAddressReserve:3000000000")],
+        &[("FAKECUDA_LATENCY", "cuMemUnmap:300000000")],
+        &[
+            ("FAKECUDA_LATENCY", "cuMemAlloc_v2:3000000000"),
+            ("FAKECUDA_NO_VMM", "1"),
+        ],
+    ];
+    for variables in slow {
+        set(on_double(build("fork_busy").compile()), variables).run();
+    }
 }

@@ -28,14 +28,21 @@ static struct {
   int (*to_host)(void *host, address_t address, size_t bytes);
 } cu;
 
-static inline void *driver_function(const char *name) {
+static inline void *find_driver_function(const char *name) {
   static void *library;
-  void *found;
   if (library == NULL) {
     library = dlopen("libcuda.so.1", RTLD_NOW);
   }
   CHECK(library != NULL);
-  found = dlsym(library, name);
+  return dlsym(library, name);
+}
+
+static inline int has_driver_function(const char *name) {
+  return find_driver_function(name) != NULL;
+}
+
+static inline void *driver_function(const char *name) {
+  void *found = find_driver_function(name);
   CHECK(found != NULL);
   return found;
 }

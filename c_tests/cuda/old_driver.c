@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 typedef unsigned long long address_t;
 
@@ -30,13 +32,32 @@ static void *function(const char *name) {
     return real arguments; \
   }
 
+#ifdef FORKS
+/* As the driver does that has to run nvidia-modprobe: it forks inside the call. */
+#define FORKING(name, parameters, arguments) \
+  int name parameters; \
+  int name parameters { \
+    int(*real) parameters; \
+    void *found = function(#name); \
+    pid_t child = fork(); \
+    if (child == 0) { \
+      _exit(0); \
+    } \
+    (void)waitpid(child, NULL, 0); \
+    memcpy(&real, &found, sizeof found); \
+    return real arguments; \
+  }
+#else
+#define FORKING HAND_ON
+#endif
+
 #ifndef WITHOUT_INIT
-HAND_ON(cuInit, (unsigned flags), (flags))
+FORKING(cuInit, (unsigned flags), (flags))
 #endif
 HAND_ON(cuDeviceGetCount, (int *count), (count))
 HAND_ON(cuDeviceGet, (int *device, int ordinal), (device, ordinal))
 HAND_ON(cuDeviceGetAttribute, (int *value, int attribute, int device), (value, attribute, device))
-HAND_ON(cuDevicePrimaryCtxRetain, (void **context, int device), (context, device))
+FORKING(cuDevicePrimaryCtxRetain, (void **context, int device), (context, device))
 HAND_ON(cuDevicePrimaryCtxRelease, (int device), (device))
 HAND_ON(cuDevicePrimaryCtxReset, (int device), (device))
 HAND_ON(cuCtxGetCurrent, (void **context), (context))
@@ -49,7 +70,7 @@ HAND_ON(cuCtxGetDevice, (int *device), (device))
 HAND_ON(cuMemAlloc_v2, (address_t *address, size_t bytes), (address, bytes))
 HAND_ON(cuMemFree_v2, (address_t address), (address))
 #ifndef WITHOUT_MEMORY_INFO
-HAND_ON(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total), (free_bytes, total))
+FORKING(cuMemGetInfo_v2, (size_t *free_bytes, size_t *total), (free_bytes, total))
 #endif
 #ifdef WITH_ERROR_TEXTS
 HAND_ON(cuGetErrorName, (int code, const char **name), (code, name))

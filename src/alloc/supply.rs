@@ -120,9 +120,10 @@ impl Engine {
         (region.base, region.span, bytes)
     }
 
-    /// Marks every chunk of an idle region, so that none is in an index. Gives the memory in them.
+    /// Marks every chunk of a region without live blocks, so that none is in an index. Gives the memory
+    /// in those that were not marked.
     fn mark_all(&mut self, id: RegionId) -> u64 {
-        debug_assert!(self.regions[id].is_idle());
+        debug_assert_eq!(self.regions[id].live, 0);
         let mut bytes = 0;
         let mut at = self.regions[id].first;
         while at != NIL {
@@ -132,10 +133,12 @@ impl Engine {
                     self.free.remove(&mut self.chunks, at);
                     self.chunks[at].state = State::Unmapping;
                 }
-                _ => {
+                State::Hole => {
                     self.holes.remove(&mut self.chunks, at);
                     self.chunks[at].state = State::Mapping;
                 }
+                // A backend call that is not heard of any more has marked it.
+                _ => {}
             }
             self.regions[id].busy += 1;
             at = self.chunks[at].next;
@@ -143,14 +146,14 @@ impl Engine {
         bytes
     }
 
-    /// Takes the idle region with the highest addresses out, of whose memory the backend is not
-    /// told. `false`: there is none.
-    pub fn forget_idle_region(&mut self) -> bool {
+    /// Takes a region out of whose memory the backend is not told. No block is live, and the outcome
+    /// of a backend call in progress will not be told any more. `false`: there is no region.
+    pub fn forget_region(&mut self) -> bool {
         let last = self
             .regions
             .ids()
-            .rev()
-            .find(|&id| self.regions[id].is_idle());
+            .next_back()
+            .or_else(|| self.regions.hidden_ids().next());
         if let Some(id) = last {
             self.mark_all(id);
             self.region_released(id);

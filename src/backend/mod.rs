@@ -105,6 +105,12 @@ pub trait Backend: fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether its memory is gone when this CUDA device is reset.
+    fn is_lost_by_reset(&self, device: i32) -> bool {
+        let _ = device;
+        false
+    }
+
     /// Whether its memory is still there in a child that the process forked.
     fn survives_fork(&self) -> bool {
         true

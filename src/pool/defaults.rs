@@ -2,14 +2,16 @@
 //! The default pools: over CUDA one for each device, and one for each further context; over
 //! anything else one in all.
 
-use super::registry::{Slot, create_default};
+use super::registry::{self, Slot, create_default};
 use super::{BackendKind, Pool, PoolConfig, recorder};
 use crate::alloc::Located;
 use crate::backend::cuda::{self, ContextKey, CudaBackend, Kind};
 use crate::config::environment;
 use crate::error::{Error, Result, Status};
+use crate::flag::Raised;
 use crate::log::{self, Level};
 use crate::text::text;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -55,12 +57,37 @@ impl OfContext {
     }
 }
 
+thread_local! {
+    /// Set while this thread makes a default pool.
+    static IS_MAKING: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Held while a default pool is made.
-pub(super) type Making = MutexGuard<'static, ()>;
+pub(super) struct Making {
+    _lock: MutexGuard<'static, ()>,
+    _flag: Raised,
+}
 
 /// Locks the making of default pools.
-pub(super) fn lock_making() -> Making {
-    MAKING.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_making() -> Making {
+    Making {
+        _lock: MAKING.lock().unwrap_or_else(PoisonError::into_inner),
+        _flag: Raised::new(&IS_MAKING),
+    }
+}
+
+/// The same for a fork; `None` where this very thread makes a pool: the driver forks when it has to
+/// load its kernel module.
+pub(super) fn lock_making_for_fork() -> Option<Making> {
+    (!IS_MAKING.get()).then(lock_making)
+}
+
+/// Begins the driver where it will be asked, so that it need not begin, and fork, while the making is
+/// locked. Whether that works is seen later.
+fn begin_driver(config: &PoolConfig) {
+    if matches!(config.backend, BackendKind::Auto | BackendKind::Cuda) {
+        let _ = cuda::is_available();
+    }
 }
 
 /// CUDA's default pools.
@@ -185,11 +212,13 @@ fn append(backend: CudaBackend, config: &PoolConfig) -> Result<&'static Slot> {
 #[cold]
 fn make_first(device: Option<i32>) -> Result<&'static Slot> {
     read_environment();
+    let config = PoolConfig::default().with_environment();
+    begin_driver(&config);
     let making = lock_making();
     let slot = if exist() {
         None
     } else {
-        Some(make(&PoolConfig::default().with_environment(), device)?)
+        Some(make(&config, device)?)
     };
     drop(making);
     match slot {
@@ -209,6 +238,7 @@ fn make(config: &PoolConfig, device: Option<i32>) -> Result<&'static Slot> {
     };
     if config.backend != BackendKind::Cuda {
         let slot = create_default(|pool| pool.open(&config))?;
+        CONFIG.get_or_init(|| config);
         return Ok(SINGLE.get_or_init(|| slot));
     }
     let device = match device {
@@ -232,6 +262,7 @@ fn make(config: &PoolConfig, device: Option<i32>) -> Result<&'static Slot> {
 pub fn init(config: &PoolConfig) -> Result<()> {
     read_environment();
     let config = config.with_environment();
+    begin_driver(&config);
     let making = lock_making();
     if exist() {
         return Err(Error::new(
@@ -280,42 +311,74 @@ pub fn owner(addr: u64) -> Option<&'static Pool> {
     if first.next.get().is_none() {
         return Some(first.slot.pool());
     }
+    let owner = if of_contexts().all(|pool| pool.backend.is_primary()) {
+        pools().find(|pool| pool.locate(addr) != Located::Foreign)
+    } else {
+        owner_among_contexts(addr)
+    };
     // Where no pool has it, any of them says so.
-    pools()
-        .find(|pool| pool.locate(addr) != Located::Foreign)
-        .or(Some(first.slot.pool()))
+    owner.or(Some(first.slot.pool()))
 }
 
-/// Forgets all that the default pool of a device's primary context holds, which was reset. Host memory
-/// outlives that; it is given back.
+/// The pool that has what lies at `addr`. That of a context that was destroyed may still list addresses
+/// which the driver has given to another pool since: the last one to get memory is right.
+fn owner_among_contexts(addr: u64) -> Option<&'static Pool> {
+    let claims = pools().filter_map(|pool| Some((pool, pool.claim(addr)?)));
+    claims.max_by_key(|&(_, grown)| grown).map(|(pool, _)| pool)
+}
+
+/// Forgets all that pools hold in the primary context of a device, which was reset. Host memory, the
+/// default pool's where that is not CUDA's, outlives that; it is given back.
 ///
 /// # Errors
 /// `NoDevice`: there is no such device.
 pub fn device_reset(device: i32) -> Result<()> {
+    let had_pools = registry::forget_device(device)?;
     if let Some(slot) = SINGLE.get() {
-        check_single(device)?;
-        return slot.pool().forget();
+        return match (single_device(), device) {
+            (None, 0) => slot.pool().forget(),
+            (None, _) if !had_pools => check_single(device),
+            (Some(_), _) if !had_pools => cuda::check_device(device),
+            _ => Ok(()),
+        };
     }
-    match primary_of(device) {
-        Some(pool) => pool.slot.pool().forget(),
-        None if device == 0 => Ok(()),
-        // Nothing was allocated from it; but is it there?
-        None => match PoolConfig::default()
-            .with_environment()
-            .backend
-            .resolved()?
-        {
-            BackendKind::Cuda => cuda::check_device(device),
-            _ => check_single(device),
-        },
+    if had_pools || device == 0 {
+        return Ok(());
+    }
+    // Nothing was allocated from it; but is it there?
+    let is_cuda = FIRST.get().is_some() || {
+        let config = PoolConfig::default().with_environment();
+        config.backend.resolved()? == BackendKind::Cuda
+    };
+    if is_cuda {
+        cuda::check_device(device)
+    } else {
+        check_single(device)
     }
 }
 
-/// A single pool is that of device 0.
+/// The CUDA device that the single pool's memory belongs to; `None`: it is no such memory.
+fn single_device() -> Option<i32> {
+    let config = CONFIG.get()?;
+    let is_cudas = matches!(
+        config.backend,
+        BackendKind::CudaHost | BackendKind::CudaManaged
+    );
+    is_cudas.then_some(config.device)
+}
+
+/// A single pool is that of one device: of device 0, where it is not CUDA's.
 fn check_single(device: i32) -> Result<()> {
-    match device {
-        0 => Ok(()),
-        device => Err(no_device(device)),
+    match single_device() {
+        None if device == 0 => Ok(()),
+        Some(only) if device == only => Ok(()),
+        None => Err(no_device(device)),
+        Some(only) => Err(Error::new(
+            Status::NoDevice,
+            text!(
+                "device {device} has no default pool: luma_init made one for all, on device {only}"
+            ),
+        )),
     }
 }
 

@@ -136,6 +136,7 @@ impl Pool {
                                     self.decline(guard, addr, span, true, error)?;
                                 return Ok((guard, Err(error)));
                             }
+                            guard.has_grown();
                         }
                         Err(BackendError::OutOfMemory) => {
                             return Ok((guard, Ok(Grown::Refused(Refusal::whole(least)))));
@@ -251,6 +252,7 @@ impl Pool {
                             let (guard, error) = self.decline(guard, addr, size, false, error)?;
                             return Ok((guard, Err(error)));
                         }
+                        guard.has_grown();
                         guard.segmenter.granted(&attempts);
                         let served = guard
                             .look(request)?

@@ -81,6 +81,17 @@ impl Pool {
         }
     }
 
+    /// As [`Pool::forget`], where the memory was lost with that device. `false`: it was not.
+    pub(super) fn forget_if_of(&self, device: i32) -> Result<bool> {
+        let is_lost = self
+            .lock()
+            .is_ok_and(|guard| guard.backend.is_lost_by_reset(device));
+        if is_lost {
+            self.forget()?;
+        }
+        Ok(is_lost)
+    }
+
     /// The device was reset: forgets every block. Memory that outlives that is given back; of memory
     /// that is gone the backend is not told.
     pub(super) fn forget(&self) -> Result<()> {
@@ -121,7 +132,7 @@ impl Open {
     /// Forgets every block and all memory, which is gone: of that the backend is not told.
     fn forget_all(&mut self) {
         self.free_all();
-        while self.engine.forget_idle_region() {
+        while self.engine.forget_region() {
             self.calls.backend_releases += 1;
         }
         self.backend.forget();

@@ -73,6 +73,8 @@ pub(crate) struct Open {
     reserving: bool,
     /// Backend calls in progress.
     in_flight: u32,
+    /// When it last got a region, on a clock that all pools share.
+    grown: u64,
     /// How many backend calls have ended, to notice that one has.
     calls_ended: u64,
     calls: Calls,
@@ -152,6 +154,7 @@ impl Open {
             pledged: 0,
             reserving: false,
             in_flight: 0,
+            grown: 0,
             calls_ended: 0,
             calls: Calls::default(),
             debug,
@@ -162,6 +165,12 @@ impl Open {
 
     fn policy(&self) -> &Policy {
         self.engine.policy()
+    }
+
+    /// The engine took a region.
+    fn has_grown(&mut self) {
+        static GROWTHS: AtomicU64 = AtomicU64::new(0);
+        self.grown = GROWTHS.fetch_add(1, Ordering::Relaxed) + 1;
     }
 
     /// What may still be asked of the backend: by the limit, and by what the backend is known to
@@ -398,6 +407,12 @@ impl Pool {
     pub fn locate(&self, addr: u64) -> Located {
         self.lock()
             .map_or(Located::Foreign, |guard| guard.engine.locate(addr))
+    }
+
+    /// Where `addr` lies in the pool's memory, when the pool last got a region: the larger the later.
+    fn claim(&self, addr: u64) -> Option<u64> {
+        let guard = self.lock().ok()?;
+        (guard.engine.locate(addr) != Located::Foreign).then_some(guard.grown)
     }
 
     /// The figures at this moment.

@@ -210,6 +210,20 @@ pub fn other_owner(addr: u64, but: Option<&'static Pool>) -> Option<(Handle, boo
         .map(|slot| (slot.handle(), slot.is_default()))
 }
 
+/// Forgets what pools of any kind had in the memory of a CUDA device that was reset. `false`: there was
+/// no such pool.
+pub(super) fn forget_device(device: i32) -> Result<bool> {
+    let slots = registry().slots();
+    let mut outcome = Ok(false);
+    for slot in slots {
+        match slot.pool.forget_if_of(device) {
+            Ok(was_lost) => outcome = outcome.map(|other| other || was_lost),
+            Err(error) => outcome = outcome.and(Err(error)),
+        }
+    }
+    outcome
+}
+
 /// Everything that is locked while the process forks, so that the child finds nothing half done.
 pub(crate) struct ForkGuard {
     record: Option<recorder::ForkGuard>,
@@ -217,13 +231,13 @@ pub(crate) struct ForkGuard {
     _handlers: MutexGuard<'static, oom::Handlers>,
     _sink: MutexGuard<'static, Option<log::Sink>>,
     _registry: MutexGuard<'static, Registry>,
-    _making: defaults::Making,
+    _making: Option<defaults::Making>,
 }
 
 /// Before a fork: waits a moment for backend calls in progress to end, then locks everything, in
 /// the order in which calls lock.
 pub(crate) fn lock_for_fork() -> ForkGuard {
-    let making = defaults::lock_making();
+    let making = defaults::lock_making_for_fork();
     let registry = registry();
     let pools = registry
         .slots()

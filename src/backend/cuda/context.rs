@@ -5,7 +5,6 @@ use super::failure::Failure;
 use core::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// A context that memory belongs to.
 #[derive(Debug)]
@@ -19,7 +18,6 @@ pub(super) struct Context {
     is_primary: bool,
     /// Of another context its number, where the driver numbers them: handles come again.
     id: Option<u64>,
-    renewing: Mutex<()>,
 }
 
 impl Context {
@@ -32,7 +30,6 @@ impl Context {
             is_stale: AtomicBool::new(false),
             is_primary: true,
             id: None,
-            renewing: Mutex::new(()),
         })
     }
 
@@ -53,8 +50,7 @@ impl Context {
             handle: AtomicPtr::new(handle),
             is_stale: AtomicBool::new(false),
             is_primary: false,
-            id: id_of(driver, handle),
-            renewing: Mutex::new(()),
+            id: id_of(driver, handle)?,
         })
     }
 
@@ -80,7 +76,11 @@ impl Context {
             // After a reset it is made again, perhaps under another handle.
             return self.usable().is_ok_and(|usable| usable == handle);
         }
-        self.id.is_none() || self.id == id_of(self.driver, handle)
+        match id_of(self.driver, handle) {
+            Ok(id) => id == self.id,
+            // A driver that cannot say has not said that it is another one.
+            Err(failure) => failure.is_the_end() || !failure.took_the_memory(),
+        }
     }
 
     /// The device was reset, and with it this context if it is the primary one. No driver call.
@@ -92,16 +92,16 @@ impl Context {
 
     /// The handle; of a primary context that was reset, after making it again.
     pub(super) fn usable(&self) -> Result<ContextHandle, Failure> {
-        if !self.is_stale.load(Ordering::Acquire) {
-            return Ok(self.handle());
-        }
-        let _only_one = self.renewing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.is_stale.load(Ordering::Acquire) {
+            // Without a lock, which a child that is forked meanwhile would find taken for ever.
             // The share that was held before the reset is left alone: if the reset took it, giving it
             // up would take somebody else's.
             let handle = retain(self.driver, self.device)?;
             self.handle.store(handle, Ordering::Release);
-            self.is_stale.store(false, Ordering::Release);
+            if !self.is_stale.swap(false, Ordering::AcqRel) {
+                // Another thread was faster, and one share is enough.
+                release(self.driver, self.device);
+            }
         }
         Ok(self.handle())
     }
@@ -164,12 +164,15 @@ pub(super) fn current(driver: &Driver) -> Result<ContextHandle, Failure> {
     Ok(handle)
 }
 
-/// The number of a context; `None`: the driver does not number them, or there is none.
-fn id_of(driver: &Driver, handle: ContextHandle) -> Option<u64> {
+/// The number of a context that is current; `None`: the driver does not number them.
+fn id_of(driver: &Driver, handle: ContextHandle) -> Result<Option<u64>, Failure> {
     let mut id = 0;
     // SAFETY: the out-parameter is valid for writing; a handle of no context is an error.
-    unsafe { driver.context_id(handle, &mut id) }.ok()?;
-    Some(id)
+    match unsafe { driver.context_id(handle, &mut id) } {
+        Ok(()) => Ok(Some(id)),
+        Err(failure) if failure.is_missing() => Ok(None),
+        Err(failure) => Err(failure),
+    }
 }
 
 fn retain(driver: &Driver, device: c_int) -> Result<ContextHandle, Failure> {

@@ -56,6 +56,11 @@ impl Failure {
         self.code == Some(DEINITIALIZED)
     }
 
+    /// Whether the driver does nothing for this process: it has shut down, or is the parent's.
+    pub(super) fn is_useless(self) -> bool {
+        self.is_the_end() || self.code == Some(NOT_INITIALIZED)
+    }
+
     /// Whether memory of a context is gone by itself: with its context, or with the driver.
     pub(super) fn took_the_memory(self) -> bool {
         self.is_the_end() || matches!(self.code, Some(INVALID_CONTEXT | CONTEXT_IS_DESTROYED))

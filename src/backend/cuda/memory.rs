@@ -36,13 +36,15 @@ pub struct CudaBackend {
 impl CudaBackend {
     pub(super) fn new(context: Context, kind: Kind) -> Result<Self, Failure> {
         let virtual_memory = match kind {
-            Kind::Device => {
+            // Virtual memory outlives a context that is destroyed, and nobody would be told: only
+            // memory of the context itself goes with it.
+            Kind::Device if context.is_primary() => {
                 let total = context
                     .within(memory_info)?
                     .map_or(0, |memory| memory.total);
                 VirtualMemory::of(&context, total)
             }
-            Kind::Pinned | Kind::Managed => None,
+            _ => None,
         };
         Ok(Self {
             context,
@@ -76,6 +78,24 @@ impl CudaBackend {
         self.virtual_memory
             .as_ref()
             .ok_or_else(|| crate::backend::no_pages(self.name()))
+    }
+
+    /// The same, once its context is there: after a reset it is made again for what is to be used in it,
+    /// and a forked child gets no further.
+    fn usable_virtual_memory(&self) -> BackendResult<&VirtualMemory> {
+        self.context
+            .usable()
+            .map_err(|failure| self.told(failure))?;
+        let virtual_memory = self.virtual_memory()?;
+        virtual_memory.bury_orphans();
+        Ok(virtual_memory)
+    }
+
+    /// Whether the driver says that it has less than so many bytes. It may still find them: managed
+    /// memory makes room.
+    fn is_scarce(&self, bytes: u64) -> bool {
+        let memory = self.memory().ok().flatten();
+        memory.is_some_and(|memory| memory.free < bytes)
     }
 }
 
@@ -116,6 +136,10 @@ impl Backend for CudaBackend {
             // the device has.
             Kind::Pinned | Kind::Managed => Ok(None),
         }
+    }
+
+    fn is_lost_by_reset(&self, device: i32) -> bool {
+        self.context.is_primary() && self.context.device() == device
     }
 
     fn survives_fork(&self) -> bool {
@@ -183,7 +207,7 @@ impl Backend for CudaBackend {
     }
 
     fn reserve(&self, least: u64) -> BackendResult<(u64, u64)> {
-        self.virtual_memory()?.reserve(least)
+        self.usable_virtual_memory()?.reserve(least)
     }
 
     fn unreserve(&self, addr: u64, span: u64, mapped: u64) -> BackendResult<()> {
@@ -194,20 +218,15 @@ impl Backend for CudaBackend {
     }
 
     fn map(&self, addr: u64, bytes: u64) -> BackendResult<()> {
-        self.virtual_memory()?.map(addr, bytes)
+        let virtual_memory = self.usable_virtual_memory()?;
+        if virtual_memory.is_much(bytes) && self.is_scarce(bytes) {
+            virtual_memory.probe(bytes)?;
+        }
+        virtual_memory.map(addr, bytes)
     }
 
     fn unmap(&self, addr: u64, bytes: u64) -> BackendResult<()> {
         self.wait_for_freed_blocks()?;
         self.virtual_memory()?.unmap(addr, bytes)
-    }
-
-    fn fill(&self, addr: u64, bytes: u64, value: u8) {
-        // Managed memory may be in a kernel's hands, where the host must not touch any of it.
-        if self.kind == Kind::Pinned {
-            // SAFETY: the pool names a block of its own that is free or about to be handed out, so
-            // that nobody else may use it, and pinned memory is the host's.
-            unsafe { std::ptr::write_bytes(addr as *mut u8, value, bytes as usize) };
-        }
     }
 }

@@ -14,12 +14,16 @@ use crate::log::{self, Level};
 use crate::size::{GRAIN, round_down, round_up};
 use crate::text::text;
 use core::ffi::c_int;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// `CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED`.
 const VIRTUAL_MEMORY_SUPPORTED: u32 = 102;
+/// `CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED`.
+const RDMA_SUPPORTED: u32 = 110;
 /// `CU_MEM_ALLOC_GRANULARITY_MINIMUM`.
 const MINIMUM: u32 = 0;
+/// Before so many pages get memory one after the other it is asked whether there is enough for all.
+const MANY_PAGES: u64 = 16;
 /// No range is larger: addresses have 47 bits, several pools share them, and no device has as much.
 const LARGEST_RANGE: u64 = 1 << 43;
 
@@ -32,6 +36,9 @@ pub(super) struct VirtualMemory {
     page: u64,
     /// What a range has room for at least, where that many addresses are to be had.
     preferred: u64,
+    /// Whether pages are made for network adapters, too; unset until the first pages show whether the
+    /// driver that announces it can do it.
+    for_rdma: OnceLock<bool>,
     ranges: Mutex<Ranges>,
 }
 
@@ -74,8 +81,14 @@ impl VirtualMemory {
             driver
                 .device_attribute(&mut supported, VIRTUAL_MEMORY_SUPPORTED, device)
                 .ok()?;
-            let properties = AllocationProperties::of_device(device);
+            let properties = AllocationProperties::of_device(device, false);
             driver.granularity(&mut page, &properties, MINIMUM).ok()?;
+        }
+        let (mut rdma, for_rdma) = (0, OnceLock::new());
+        // SAFETY: the out-parameter is valid for writing.
+        let asked = unsafe { driver.device_attribute(&mut rdma, RDMA_SUPPORTED, device) };
+        if asked.is_err() || rdma == 0 {
+            for_rdma.get_or_init(|| false);
         }
         let page = page as u64;
         let is_usable = supported != 0 && page.is_power_of_two() && page >= GRAIN;
@@ -84,6 +97,7 @@ impl VirtualMemory {
             device,
             page,
             preferred: total.saturating_mul(4).min(LARGEST_RANGE),
+            for_rdma,
             ranges: Mutex::default(),
         })
     }
@@ -117,7 +131,7 @@ impl VirtualMemory {
 
     /// Gives back what was forgotten. Whether a reset took the memory or left it is the driver's
     /// affair: what fails here is gone.
-    fn bury_orphans(&self) {
+    pub(super) fn bury_orphans(&self) {
         let Ok(mut ranges) = self.ranges.try_lock() else {
             return;
         };
@@ -126,7 +140,10 @@ impl VirtualMemory {
         for range in orphans {
             for page in 0..range.span / self.page {
                 if range.has(page) {
-                    let _ = self.unmap_page(range.base + page * self.page);
+                    let unmapped = self.unmap_page(range.base + page * self.page);
+                    if unmapped.is_err_and(Failure::is_useless) {
+                        return;
+                    }
                 }
             }
             let _ = self.free_addresses(range.base, range.span);
@@ -134,7 +151,6 @@ impl VirtualMemory {
     }
 
     pub(super) fn reserve(&self, least: u64) -> BackendResult<(u64, u64)> {
-        self.bury_orphans();
         let least = round_up(least, self.page).ok_or(BackendError::OutOfMemory)?;
         if least > LARGEST_RANGE {
             return Err(BackendError::OutOfMemory);
@@ -212,8 +228,33 @@ impl VirtualMemory {
         Some((addr(first), addr(last + 1)))
     }
 
+    /// Whether so many bytes would be too many to find out about page by page, from so many pages of memory
+    /// that others then lack for a moment.
+    pub(super) fn is_much(&self, bytes: u64) -> bool {
+        bytes / self.page >= MANY_PAGES
+    }
+
+    /// Fails where the device cannot give so much, by taking it all at once for a moment.
+    pub(super) fn probe(&self, bytes: u64) -> BackendResult<()> {
+        let for_rdma = self.for_rdma.get().copied().unwrap_or(false);
+        let properties = AllocationProperties::of_device(self.device, for_rdma);
+        let mut physical: Physical = 0;
+        let bytes = usize::try_from(bytes).map_err(|_| BackendError::OutOfMemory)?;
+        // SAFETY: the out-parameter is valid for writing and the properties for reading; what was
+        // created is released, and was not mapped.
+        unsafe {
+            self.driver
+                .create(&mut physical, bytes, &properties, 0)
+                .and_then(|()| {
+                    self.driver
+                        .release(physical)
+                        .or_else(|_| self.driver.release(physical))
+                })
+        }
+        .map_err(|failure| self.told(failure))
+    }
+
     pub(super) fn map(&self, addr: u64, bytes: u64) -> BackendResult<()> {
-        self.bury_orphans();
         self.map_pages(addr, bytes)
             .map_err(|failure| self.told(failure))?;
         self.note(addr, bytes, true);
@@ -222,6 +263,10 @@ impl VirtualMemory {
 
     pub(super) fn unmap(&self, addr: u64, bytes: u64) -> BackendResult<()> {
         for done in (0..bytes).step_by(self.page as usize) {
+            if !self.is_mapped(addr + done) {
+                // It has lost its memory already.
+                continue;
+            }
             let Err(failure) = self.unmap_page(addr + done) else {
                 continue;
             };
@@ -232,6 +277,7 @@ impl VirtualMemory {
             // Free pages have no contents to lose: others in their place are as good.
             if done > 0 {
                 if let Err(failure) = self.map_pages(addr, done) {
+                    self.note(addr, done, false);
                     let second = self.without_request(failure);
                     log::log(Level::Error, || {
                         text!(
@@ -244,6 +290,12 @@ impl VirtualMemory {
         }
         self.note(addr, bytes, false);
         Ok(())
+    }
+
+    fn is_mapped(&self, addr: u64) -> bool {
+        let ranges = self.ranges();
+        let range = ranges.used.iter().find(|range| range.contains(addr));
+        range.is_some_and(|range| range.has((addr - range.base) / self.page))
     }
 
     /// Writes down that pages were mapped or unmapped.
@@ -259,6 +311,25 @@ impl VirtualMemory {
 
     /// Maps all of the pages or none.
     fn map_pages(&self, addr: u64, bytes: u64) -> Result<(), Failure> {
+        if let Some(&for_rdma) = self.for_rdma.get() {
+            return self.map_pages_for(addr, bytes, for_rdma);
+        }
+        match self.map_pages_for(addr, bytes, true) {
+            Ok(()) => {
+                self.for_rdma.get_or_init(|| true);
+                Ok(())
+            }
+            Err(failure) if failure.is_out_of_memory() || failure.is_useless() => Err(failure),
+            // Some systems announce it and then refuse the access.
+            Err(_) => {
+                self.map_pages_for(addr, bytes, false)?;
+                self.for_rdma.get_or_init(|| false);
+                Ok(())
+            }
+        }
+    }
+
+    fn map_pages_for(&self, addr: u64, bytes: u64, for_rdma: bool) -> Result<(), Failure> {
         let undo = |to: u64| {
             for at in (addr..to).step_by(self.page as usize) {
                 let _ = self.unmap_page(at);
@@ -266,7 +337,7 @@ impl VirtualMemory {
         };
         let end = addr + bytes;
         for at in (addr..end).step_by(self.page as usize) {
-            self.map_page(at).inspect_err(|_| undo(at))?;
+            self.map_page(at, for_rdma).inspect_err(|_| undo(at))?;
         }
         let access = AccessDescription::full(self.device);
         // SAFETY: the pages were mapped just now, and the description is valid for reading.
@@ -274,9 +345,9 @@ impl VirtualMemory {
             .inspect_err(|_| undo(end))
     }
 
-    fn map_page(&self, addr: u64) -> Result<(), Failure> {
+    fn map_page(&self, addr: u64, for_rdma: bool) -> Result<(), Failure> {
         let (driver, page) = (self.driver, self.page as usize);
-        let properties = AllocationProperties::of_device(self.device);
+        let properties = AllocationProperties::of_device(self.device, for_rdma);
         let mut physical: Physical = 0;
         // SAFETY: the out-parameter is valid for writing and the properties for reading; the
         // addresses are of a range that `reserve` gave, and nothing is mapped there.
@@ -301,6 +372,13 @@ impl VirtualMemory {
     fn free_addresses(&self, base: u64, span: u64) -> Result<(), Failure> {
         // SAFETY: nothing is mapped in it any more.
         unsafe { self.driver.unreserve(base, span as usize) }
+    }
+}
+
+impl Drop for VirtualMemory {
+    fn drop(&mut self) {
+        // A pool that was destroyed after a reset has not come to it.
+        self.bury_orphans();
     }
 }
 

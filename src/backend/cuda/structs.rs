@@ -26,12 +26,16 @@ pub(super) struct AllocationProperties {
     handle_types: c_int,
     location: Location,
     win32_metadata: *mut c_void,
-    flags: [u8; 8],
+    compression_type: u8,
+    gpu_direct_rdma_capable: u8,
+    usage: u16,
+    reserved: [u8; 4],
 }
 
 impl AllocationProperties {
-    /// Ordinary memory of a device, without handles for other processes.
-    pub(super) const fn of_device(device: c_int) -> Self {
+    /// Ordinary memory of a device, without handles for other processes; whether network adapters are to
+    /// reach it.
+    pub(super) const fn of_device(device: c_int, for_rdma: bool) -> Self {
         Self {
             kind: PINNED,
             handle_types: 0,
@@ -40,7 +44,10 @@ impl AllocationProperties {
                 id: device,
             },
             win32_metadata: std::ptr::null_mut(),
-            flags: [0; 8],
+            compression_type: 0,
+            gpu_direct_rdma_capable: for_rdma as u8,
+            usage: 0,
+            reserved: [0; 4],
         }
     }
 }
@@ -78,7 +85,10 @@ mod tests {
             std::mem::offset_of!(AllocationProperties, win32_metadata),
             16
         );
-        assert_eq!(std::mem::offset_of!(AllocationProperties, flags), 24);
+        assert_eq!(
+            std::mem::offset_of!(AllocationProperties, gpu_direct_rdma_capable),
+            25
+        );
         assert_eq!(size_of::<AccessDescription>(), 12);
     }
 }
