@@ -84,5 +84,5 @@ say ""
 say "microseconds a round (allocate, fill by a kernel, free):"
 sed 's/^/    /' "$results/cuda.timing.txt" | tee -a "$table"
 say "replays:"
-sed -n '1,2p' "$results"/replay.*.txt | grep -v '^trace' | sed 's/^/    /' | tee -a "$table"
+sed -s -n '1,2p' "$results"/replay.*.txt | grep -v '^trace' | sed 's/^/    /' | tee -a "$table"
 exit $failed

@@ -222,7 +222,8 @@ static inline uint64_t fakecuda_live(unsigned int kind) {
 
 /* Runs `function` for each launch of a kernel from now on; NULL takes it back. The name is the kernel's
  * full (mangled) name, or the plain name in it: "fill" also means _Z4fillPii. `sizes` are the bytes of
- * its parameters, in order; it is copied. FAKECUDA_INVALID_VALUE: no name, or no sizes. */
+ * its parameters, in order; it is copied. With 0 of them the kernel's image says what they are.
+ * FAKECUDA_INVALID_VALUE: no name, parameters without sizes, or more bytes than a kernel takes (32764). */
 static inline int fakecuda_register_kernel(const char *name, fakecuda_kernel_t function, void *user,
                                            size_t nparams, const size_t *sizes) {
   typedef int (*function_t)(const char *, fakecuda_kernel_t, void *, size_t, const size_t *);

@@ -6,6 +6,7 @@ use crate::entry::Entry;
 use crate::faults::{self, Fault};
 use crate::launch::{self, Launch};
 use crate::lookup;
+use crate::module::MOST_PARAMETER_BYTES;
 use crate::state::lock;
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
@@ -218,6 +219,12 @@ unsafe extern "C" fn fakecuda_register_kernel(
         // SAFETY: the caller gives so many sizes.
         (_, false) => unsafe { slice::from_raw_parts(sizes, count) },
     };
+    let all = sizes
+        .iter()
+        .try_fold(0usize, |all, &bytes| all.checked_add(bytes));
+    if all.is_none_or(|all| all > MOST_PARAMETER_BYTES) {
+        return INVALID_VALUE;
+    }
     launch::register(name, function, user, sizes);
     OK
 }

@@ -1,6 +1,6 @@
 //! What every call passes through: counting, the log, wished failures, panics.
 
-use crate::environment::environment;
+use crate::environment::{environment, tell};
 use crate::exec;
 use crate::process::{self, When};
 use crate::status::{self, Code, Result, SUCCESS};
@@ -44,7 +44,7 @@ pub fn call(
     let code = outcome.err().map_or(SUCCESS, |code| code.0);
     if environment().log {
         let text = status::name(code).map_or("?".into(), |name| name.to_string_lossy());
-        eprintln!("fakecuda: {name}: {code} {text}");
+        tell(format_args!("{name}: {code} {text}"));
     }
     code
 }
@@ -52,7 +52,7 @@ pub fn call(
 /// A call of a function that is not there.
 pub fn stub(name: &'static str, calls: &AtomicU64) -> u32 {
     if environment().log_stubs && !environment().log {
-        eprintln!("fakecuda: {name} is not supported");
+        tell(format_args!("{name} is not supported"));
     }
     call(name, calls, When::Initialized, || Err(Code::NOT_SUPPORTED))
 }

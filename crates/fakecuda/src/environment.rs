@@ -1,6 +1,8 @@
 //! What `FAKECUDA_*` variables say, read once. A value that cannot be read is told and ignored.
 
 use crate::faults::Fault;
+use std::fmt;
+use std::io::{self, Write};
 use std::str::FromStr;
 use std::sync::OnceLock;
 
@@ -49,13 +51,20 @@ fn is_set(name: &str) -> bool {
     variable(name).is_some_and(|value| value != "0")
 }
 
+/// Tells something on standard error, as one line. Where that cannot be written to nothing is told:
+/// `eprintln!` would panic, and end the program.
+pub fn tell(message: fmt::Arguments) {
+    let line = format!("fakecuda: {message}\n");
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
 /// The value of a variable, or what stands for it.
 fn read<T>(name: &str, otherwise: T, parse: impl FnOnce(&str) -> Option<T>) -> T {
     let Some(value) = variable(name) else {
         return otherwise;
     };
     parse(&value).unwrap_or_else(|| {
-        eprintln!("fakecuda: {name}={value} cannot be read and is ignored");
+        tell(format_args!("{name}={value} cannot be read and is ignored"));
         otherwise
     })
 }

@@ -1,7 +1,8 @@
 //! Failures and delays that a test asked for.
 
-use crate::environment::environment;
+use crate::environment::{environment, tell};
 use crate::lookup;
+use crate::process;
 use crate::status::{Code, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -40,9 +41,13 @@ pub fn target(name: &str) -> Option<&str> {
 fn wished(variable: &str, name: &str) -> Option<String> {
     let found = target(name);
     if found.is_none() {
-        eprintln!("fakecuda: {variable}: {name} is not an exported function and is ignored");
+        tell(format_args!(
+            "{variable}: {name} is not an exported function and is ignored"
+        ));
     } else if let Some(newer) = lookup::supported_form(name) {
-        eprintln!("fakecuda: {variable}: {name} is not supported here; is {newer} meant?");
+        tell(format_args!(
+            "{variable}: {name} is not supported here; is {newer} meant?"
+        ));
     }
     found.map(str::to_owned)
 }
@@ -103,6 +108,10 @@ fn begin() {
 
 /// Delays a call, or lets it fail, as somebody wished.
 pub fn apply(name: &str) -> Result {
+    // In a forked child another thread of the parent may hold the lock for ever.
+    if process::is_forked() {
+        return Ok(());
+    }
     begin();
     if !ANY_WISH.load(Ordering::Acquire) {
         return Ok(());
@@ -113,8 +122,7 @@ pub fn apply(name: &str) -> Result {
         .latency
         .iter()
         .filter(|(wished, _)| is_meant(wished))
-        .map(|(_, nanoseconds)| nanoseconds)
-        .sum();
+        .fold(0, |sum, (_, nanoseconds)| sum.saturating_add(*nanoseconds));
     let mut outcome = Ok(());
     for fault in wishes
         .faults

@@ -415,10 +415,9 @@ RULE(waiting_breaks_a_capture) {
 RULE(the_context_is_not_waited_for) {
   CUstream stream = must_begin(CU_STREAM_CAPTURE_MODE_RELAXED);
   GIVES(cu.CtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-  CUgraph graph = NULL;
-  cu.StreamEndCapture(stream, &graph);
-  if (graph != NULL) OK(cu.GraphDestroy(graph));
-  OK(cu.StreamDestroy(stream));
+  /* "When an invalid operation is attempted during stream capture, any associated capture graphs are
+   * invalidated." */
+  must_end_broken(stream);
 }
 
 /* "If this is called on CU_STREAM_LEGACY while a blocking stream in the same context is capturing, it will

@@ -333,6 +333,37 @@ RULE(a_pool_follows_events) {
   OK(cu.StreamDestroy(two));
 }
 
+/* A pool that may not look for itself takes a free as complete when the program has waited for it. */
+RULE(a_pool_may_be_told_not_to_look) {
+  ONLY_ON_THE_DOUBLE();
+  if (!attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)) suite_skip("no memory pools");
+  CUmemoryPool pool = NULL;
+  int off = 0;
+  cuuint64_t all = UINT64_MAX;
+  OK(cu.DeviceGetDefaultMemPool(&pool, 0));
+  OK(cu.MemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &all));
+  OK(cu.MemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &off));
+  CUstream one = must_stream(CU_STREAM_NON_BLOCKING), two = must_stream(CU_STREAM_NON_BLOCKING);
+  CUevent event = must_event(CU_EVENT_DISABLE_TIMING);
+  CUdeviceptr first = 0, second = 0, third = 0;
+  OK(cu.MemAllocAsync(&first, 3 * MIB, one));
+  OK(cu.MemFreeAsync(first, one));
+  OK(cu.EventRecord(event, one));
+  /* Complete, but nobody has waited. */
+  while (cu.EventQuery(event) == CUDA_ERROR_NOT_READY) sleep_ms(1);
+  OK(cu.MemAllocAsync(&second, 3 * MIB, two));
+  CHECK(second != first);
+  OK(cu.StreamSynchronize(one));
+  OK(cu.MemAllocAsync(&third, 3 * MIB, two));
+  SAME(third, first);
+  OK(cu.MemFreeAsync(second, two));
+  OK(cu.MemFreeAsync(third, two));
+  OK(cu.StreamSynchronize(two));
+  OK(cu.EventDestroy(event));
+  OK(cu.StreamDestroy(one));
+  OK(cu.StreamDestroy(two));
+}
+
 /* Full, a pool takes what another stream will free, and waits for it; not if it is told not to. */
 RULE(a_full_pool_waits_for_frees) {
   ONLY_ON_THE_DOUBLE();

@@ -65,6 +65,8 @@ RULE(calls_are_counted) {
 /* Of each kind of thing it is known how many there are: none is lost, none is counted twice. */
 RULE(live_things_are_counted) {
   ONLY_ON_THE_DOUBLE();
+  need_pools();
+  need_virtual_memory();
   uint64_t before[FAKECUDA_LIVE_POOLS + 1];
   for (unsigned int kind = 0; kind <= FAKECUDA_LIVE_POOLS; kind++) before[kind] = fakecuda_live(kind);
   CUdeviceptr block = must_alloc(BYTES), managed = 0, reserved = 0;
@@ -226,6 +228,7 @@ static void must_not_be_touched(CUdeviceptr at) {
 RULE(the_host_may_not_touch_device_memory) {
   ONLY_ON_THE_DOUBLE();
   if (!suite_is_strict()) suite_skip("not in the strict mode");
+  need_pools();
   CUdeviceptr block = must_alloc(BYTES), ordered = 0, managed = 0;
   unsigned char *host = must_alloc_host(BYTES);
   must_not_be_touched(block);

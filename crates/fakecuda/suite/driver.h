@@ -64,27 +64,43 @@
   FUNCTION(EventRecord, 2000) \
   FUNCTION(EventSynchronize, 2000) \
   FUNCTION(FuncGetAttribute, 2020) \
+  FUNCTION(FuncGetModule, 11000) \
+  FUNCTION(FuncGetName, 12030) \
+  FUNCTION(FuncGetParamInfo, 12040) \
   FUNCTION(FuncSetAttribute, 9000) \
   FUNCTION(GetErrorName, 6000) \
   FUNCTION(GetErrorString, 6000) \
   FUNCTION(GetExportTable, 3000) \
+  FUNCTION(GraphAddChildGraphNode, 10000) \
   FUNCTION(GraphAddDependencies, 12030) \
+  FUNCTION(GraphAddEmptyNode, 10000) \
+  FUNCTION(GraphAddEventRecordNode, 11010) \
+  FUNCTION(GraphAddEventWaitNode, 11010) \
   FUNCTION(GraphAddHostNode, 10000) \
   FUNCTION(GraphAddMemAllocNode, 11040) \
   FUNCTION(GraphAddMemFreeNode, 11040) \
+  FUNCTION(GraphAddMemcpyNode, 10000) \
   FUNCTION(GraphAddMemsetNode, 10000) \
   FUNCTION(GraphClone, 10000) \
   FUNCTION(GraphCreate, 10000) \
   FUNCTION(GraphDestroy, 10000) \
+  FUNCTION(GraphDestroyNode, 10000) \
   FUNCTION(GraphExecDestroy, 10000) \
+  FUNCTION(GraphExecHostNodeSetParams, 10020) \
+  FUNCTION(GraphExecMemsetNodeSetParams, 10020) \
+  FUNCTION(GraphExecUpdate, 12000) \
+  FUNCTION(GraphGetEdges, 12030) \
   FUNCTION(GraphGetNodes, 10000) \
   FUNCTION(GraphGetRootNodes, 10000) \
+  FUNCTION(GraphHostNodeGetParams, 10000) \
   FUNCTION(GraphInstantiateWithFlags, 11040) \
   FUNCTION(GraphLaunch, 10000) \
   FUNCTION(GraphMemAllocNodeGetParams, 11040) \
   FUNCTION(GraphMemFreeNodeGetParams, 11040) \
+  FUNCTION(GraphNodeGetDependencies, 12030) \
   FUNCTION(GraphNodeGetType, 10000) \
   FUNCTION(GraphReleaseUserObject, 11030) \
+  FUNCTION(GraphRemoveDependencies, 12030) \
   FUNCTION(GraphRetainUserObject, 11030) \
   FUNCTION(Init, 2000) \
   FUNCTION(IpcCloseMemHandle, 4010) \
@@ -99,10 +115,12 @@
   FUNCTION(LaunchKernelEx, 11060) \
   FUNCTION(LibraryGetGlobal, 12000) \
   FUNCTION(LibraryGetKernel, 12000) \
+  FUNCTION(LibraryGetKernelCount, 12040) \
   FUNCTION(LibraryLoadData, 12000) \
   FUNCTION(LibraryUnload, 12000) \
   FUNCTION(MemAddressFree, 10020) \
   FUNCTION(MemAddressReserve, 10020) \
+  FUNCTION(MemAdvise, 12020) \
   FUNCTION(MemAlloc, 3020) \
   FUNCTION(MemAllocAsync, 11020) \
   FUNCTION(MemAllocFromPoolAsync, 11020) \
@@ -137,6 +155,8 @@
   FUNCTION(MemPoolSetAccess, 11020) \
   FUNCTION(MemPoolSetAttribute, 11020) \
   FUNCTION(MemPoolTrimTo, 11020) \
+  FUNCTION(MemPrefetchAsync, 12020) \
+  FUNCTION(MemRangeGetAttribute, 8000) \
   FUNCTION(MemRelease, 10020) \
   FUNCTION(MemRetainAllocationHandle, 11000) \
   FUNCTION(MemSetAccess, 10020) \
@@ -176,7 +196,9 @@
   FUNCTION(MipmappedArrayCreate, 5000) \
   FUNCTION(MipmappedArrayDestroy, 5000) \
   FUNCTION(MipmappedArrayGetLevel, 5000) \
+  FUNCTION(ModuleEnumerateFunctions, 12040) \
   FUNCTION(ModuleGetFunction, 2000) \
+  FUNCTION(ModuleGetFunctionCount, 12040) \
   FUNCTION(ModuleGetGlobal, 3020) \
   FUNCTION(ModuleLoadData, 2000) \
   FUNCTION(ModuleUnload, 2000) \
@@ -186,7 +208,9 @@
   FUNCTION(PointerGetAttributes, 7000) \
   FUNCTION(PointerSetAttribute, 6000) \
   FUNCTION(StreamAddCallback, 5000) \
+  FUNCTION(StreamBatchMemOp, 11070) \
   FUNCTION(StreamBeginCapture, 10010) \
+  FUNCTION(StreamBeginCaptureToGraph, 12030) \
   FUNCTION(StreamCreate, 2000) \
   FUNCTION(StreamCreateWithPriority, 5050) \
   FUNCTION(StreamDestroy, 4000) \
@@ -199,7 +223,11 @@
   FUNCTION(StreamIsCapturing, 10000) \
   FUNCTION(StreamQuery, 2000) \
   FUNCTION(StreamSynchronize, 2000) \
+  FUNCTION(StreamUpdateCaptureDependencies, 12030) \
   FUNCTION(StreamWaitEvent, 3020) \
+  FUNCTION(StreamWaitValue32, 11070) \
+  FUNCTION(StreamWriteValue32, 11070) \
+  FUNCTION(StreamWriteValue64, 11070) \
   FUNCTION(ThreadExchangeStreamCaptureMode, 10010) \
   FUNCTION(UserObjectCreate, 11030) \
   FUNCTION(UserObjectRelease, 11030) \

@@ -189,10 +189,6 @@ RULE(copies_are_of_the_time_of_the_launch) {
 
 /* ---- Memory of a graph ---------------------------------------------------------------------------------- */
 
-static void need_pools(void) {
-  if (!attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)) suite_skip("no memory pools");
-}
-
 /* A graph captured from `stream`: allocates, sets to `value`, copies the first byte to `seen`; frees at
  * the end if it is told to. The allocation's address comes back. */
 static CUgraph captured_allocation(CUstream stream, unsigned char value, unsigned char *seen, bool freed,

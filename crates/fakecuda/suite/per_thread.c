@@ -4,6 +4,13 @@
 
 enum { BYTES = 4096 };
 
+/* Without that macro the names are the ordinary ones, and the rules do not hold. */
+static void must_be_compiled_so(void) {
+#ifndef CUDA_API_PER_THREAD_DEFAULT_STREAM
+  suite_skip("not compiled with CUDA_API_PER_THREAD_DEFAULT_STREAM");
+#endif
+}
+
 typedef struct {
   CUcontext context;
   CUdeviceptr block;
@@ -27,6 +34,7 @@ static other_t other_with(CUdeviceptr block) {
 
 /* Stream 0 is the thread's own, so a busy one keeps no other thread waiting. */
 RULE(stream_zero_is_the_thread_s) {
+  must_be_compiled_so();
   gate_t gate;
   unsigned long long id = 0, same = 0;
   other_t other = other_with(must_alloc(BYTES));
@@ -46,6 +54,7 @@ RULE(stream_zero_is_the_thread_s) {
 
 /* The legacy stream is still there under its own handle, and synchronises with stream 0. */
 RULE(the_legacy_stream_still_synchronises) {
+  must_be_compiled_so();
   gate_t gate;
   CUdeviceptr block = must_alloc(BYTES);
   unsigned long long own = 0, legacy = 0;
@@ -64,6 +73,7 @@ RULE(the_legacy_stream_still_synchronises) {
 
 /* Synchronous copies and sets are work of stream 0, so of the thread's. */
 RULE(synchronous_work_is_the_thread_s) {
+  must_be_compiled_so();
   unsigned char host[64];
   CUdeviceptr block = must_alloc(BYTES);
   OK(cu.MemsetD8(block, 5, BYTES));
@@ -79,6 +89,7 @@ RULE(synchronous_work_is_the_thread_s) {
 
 /* An event recorded in stream 0 covers this thread's work. */
 RULE(events_of_stream_zero_are_the_thread_s) {
+  must_be_compiled_so();
   gate_t gate;
   CUevent event = must_event(CU_EVENT_DISABLE_TIMING);
   CUstream stream = must_stream(CU_STREAM_NON_BLOCKING);
@@ -99,6 +110,7 @@ RULE(events_of_stream_zero_are_the_thread_s) {
 
 /* The thread's stream can be captured, which the legacy one cannot. */
 RULE(stream_zero_can_be_captured) {
+  must_be_compiled_so();
   CUgraph graph = NULL;
   CUgraphExec exec = NULL;
   CUdeviceptr block = must_alloc(BYTES);
@@ -119,7 +131,8 @@ RULE(stream_zero_can_be_captured) {
 
 /* Memory in the order of the thread's stream. */
 RULE(stream_ordered_memory_of_stream_zero) {
-  if (!attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)) suite_skip("no memory pools");
+  must_be_compiled_so();
+  need_pools();
   CUdeviceptr block = 0;
   OK(cu.MemAllocAsync(&block, BYTES, NULL));
   OK(cu.MemsetD8Async(block, 6, BYTES, NULL));

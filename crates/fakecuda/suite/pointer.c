@@ -217,7 +217,7 @@ RULE(sync_memops_can_be_set) {
 
 /* Memory of a pool names its pool. */
 RULE(pool_memory_names_its_pool) {
-  if (!attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)) suite_skip("no memory pools");
+  need_pools();
   CUmemoryPool pool = NULL, found = NULL;
   CUdeviceptr block = 0;
   OK(cu.DeviceGetDefaultMemPool(&pool, 0));

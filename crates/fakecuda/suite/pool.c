@@ -1,10 +1,6 @@
 /* The driver's own memory pools, and memory in the order of a stream. */
 #include "suite.h"
 
-static void need_pools(void) {
-  if (!attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)) suite_skip("no memory pools");
-}
-
 static CUmemoryPool default_pool(void) {
   CUmemoryPool pool = NULL;
   need_pools();

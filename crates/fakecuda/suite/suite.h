@@ -1,8 +1,8 @@
 /* What the suite's programs share: rules, checks, and the driver as a table of functions.
  *
  * Each program holds the rules of one part of the driver's documentation. A rule is one function;
- * it is run in a process of its own (or, with --together, after others in one process), and
- * answers with one line:
+ * it is run in a process of its own, or, on a board and with --together, after others in one
+ * process, and answers with one line:
  *
  *   ok PROGRAM.RULE
  *   FAIL PROGRAM.RULE: what was expected and what came
@@ -122,6 +122,15 @@ CUdevice second_device(void);
 CUcontext second_context(void);
 
 int attribute(CUdevice_attribute which);
+
+/* The rule is skipped where the device has none. */
+static inline void need_pools(void) {
+  if (!attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)) suite_skip("no memory pools");
+}
+
+static inline void need_virtual_memory(void) {
+  if (!attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED)) suite_skip("no virtual memory");
+}
 
 /* Whether the double runs queues as late as it may, or hides device memory from the host. */
 bool suite_is_lazy(void);

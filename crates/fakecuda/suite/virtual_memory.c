@@ -13,8 +13,7 @@ static CUmemAllocationProp device_memory(int handle_types) {
 
 /* The least size, or the rule is skipped where the device has no virtual memory. */
 static size_t granularity(void) {
-  if (!attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED))
-    suite_skip("no virtual memory");
+  need_virtual_memory();
   CUmemAllocationProp prop = device_memory(0);
   size_t bytes = 0;
   OK(cu.MemGetAllocationGranularity(&bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));

@@ -8,7 +8,13 @@ use serde::Serialize;
 
 const PREFIX: &str = "LUMA_";
 /// What the project's own tests and scripts heed, and the library does not.
-const OF_TESTS: &[&str] = &["LUMA_BLESS", "LUMA_CUDA_TOOLKIT", "LUMA_TEST_REQUIRE_TOOLS"];
+const OF_TESTS: &[&str] = &[
+    "LUMA_BLESS",
+    "LUMA_CUDA_CLIENTS",
+    "LUMA_CUDA_TOOLKIT",
+    "LUMA_FRAMEWORKS",
+    "LUMA_TEST_REQUIRE_TOOLS",
+];
 /// A name is taken for a misspelling of another that it becomes by at most so many edits.
 const MAX_EDITS: usize = 3;
 

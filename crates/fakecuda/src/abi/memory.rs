@@ -79,10 +79,32 @@ pub struct MemPoolProps {
 // SAFETY: `win32` is carried along and never followed.
 unsafe impl Send for MemPoolProps {}
 
-/// `CUipcMemHandle`, and `CUmemPoolPtrExportData`: bytes that only the driver reads.
+/// `CUipcMemHandle`, `CUipcEventHandle` and `CUmemPoolPtrExportData`: bytes that only the driver reads.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Opaque64(pub [u8; 64]);
+
+impl Opaque64 {
+    /// Bytes that hold numbers.
+    pub fn of(numbers: [u64; 8]) -> Self {
+        let mut bytes = [0; 64];
+        for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        Self(bytes)
+    }
+
+    /// The numbers again.
+    pub fn numbers(&self) -> [u64; 8] {
+        let mut numbers = [0; 8];
+        for (number, place) in numbers.iter_mut().zip(self.0.chunks_exact(8)) {
+            let mut one = [0; 8];
+            one.copy_from_slice(place);
+            *number = u64::from_le_bytes(one);
+        }
+        numbers
+    }
+}
 
 /// `CUDA_POINTER_ATTRIBUTE_P2P_TOKENS`.
 #[repr(C)]

@@ -6,6 +6,7 @@ use crate::abi::copy::{
 };
 use crate::driver;
 use crate::entry::put_if;
+use crate::exec::LEGACY;
 use crate::state::{State, lock};
 use crate::status::{Code, Result};
 use crate::thread::{NullStream, null_stream};
@@ -13,9 +14,6 @@ use crate::transfer::shape::{Extent, Layout};
 use crate::transfer::side::Side;
 use crate::transfer::{Copy, Mode, enqueue};
 use std::slice;
-
-/// The handle of the legacy default stream (`CU_STREAM_LEGACY`).
-const STREAM_LEGACY: u64 = 1;
 
 /// One copy of a batch.
 struct Asked {
@@ -27,7 +25,7 @@ struct Asked {
 
 /// Makes the copies of a batch on a stream, which may not be the legacy default one.
 fn copy_batch(asked: &[Asked], stream: u64) -> std::result::Result<(), (Code, usize)> {
-    if stream == STREAM_LEGACY || (stream == 0 && null_stream() == NullStream::Legacy) {
+    if stream == LEGACY || (stream == 0 && null_stream() == NullStream::Legacy) {
         return Err((Code::INVALID_VALUE, usize::MAX));
     }
     copy_all(asked, stream)

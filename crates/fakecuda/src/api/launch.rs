@@ -54,7 +54,9 @@ impl Wishes {
     fn check(&self, state: &State, device: usize, launch: &Configuration) -> Result {
         let limits = state.limits(launch.function, device)?;
         if let Some(cluster) = self.cluster {
-            let blocks: u64 = cluster.iter().map(|&size| u64::from(size)).product();
+            let blocks = cluster
+                .iter()
+                .fold(1u64, |blocks, &size| blocks.saturating_mul(size.into()));
             let most = if limits.is_portable {
                 PORTABLE_CLUSTER
             } else {

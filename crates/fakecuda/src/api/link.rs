@@ -66,7 +66,7 @@ driver! {
         link: u64, kind: u32, data: *const c_void, bytes: usize, _name: *const c_char,
         _count: u32, _options: *const u32, _values: *mut *mut c_void,
     ) {
-        if data.is_null() || bytes == 0 || kind > LAST_INPUT {
+        if data.is_null() || bytes == 0 || bytes > isize::MAX as usize || kind > LAST_INPUT {
             return Err(Code::INVALID_VALUE);
         }
         // The size of a text may be given with the zero at its end, or not.

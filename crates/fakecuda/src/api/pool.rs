@@ -194,8 +194,9 @@ driver! {
         if changes.is_null() || count == 0 {
             return Err(Code::INVALID_VALUE);
         }
+        state.pool(pool)?;
         let changes = std::slice::from_raw_parts(changes, count);
-        let mut access = Vec::with_capacity(count);
+        let mut access = Vec::new();
         for change in changes {
             let place = state.pool_place(change.location, allocation_type::PINNED);
             access.push((place.map_err(|_| Code::INVALID_VALUE)?, change.flags));

@@ -2,16 +2,12 @@
 
 use crate::driver;
 use crate::entry::{put, put_if};
-use crate::exec::{HostFunction, Step};
+use crate::exec::{GREATEST_PRIORITY, HostFunction, NON_BLOCKING, Step};
 use crate::state::{State, lock};
 use crate::status::{Code, Result, SUCCESS};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// `CU_STREAM_NON_BLOCKING`, the only flag.
-const NON_BLOCKING: u32 = 1;
-/// The least and the greatest priority.
-const PRIORITIES: (i32, i32) = (0, -5);
 /// `CU_LAUNCH_ATTRIBUTE_PRIORITY`.
 const ATTRIBUTE_PRIORITY: u32 = 8;
 /// The attributes that streams have, each a value of 64 bytes: access policy window, synchronization
@@ -76,8 +72,8 @@ driver! {
 
     fn cuCtxGetStreamPriorityRange(least: *mut i32, greatest: *mut i32) {
         lock().current()?;
-        put_if(least, PRIORITIES.0);
-        put_if(greatest, PRIORITIES.1);
+        put_if(least, 0);
+        put_if(greatest, GREATEST_PRIORITY);
         Ok(())
     }
 

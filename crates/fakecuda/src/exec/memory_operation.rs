@@ -82,7 +82,8 @@ impl State {
             return Err(Code::INVALID_VALUE);
         }
         let context = self.stream_context(stream)?;
-        self.check_access(context, address, width.bytes(), memory::Access::Write)
+        // Host memory has to be page-locked.
+        self.check_device_access(context, address, width.bytes(), memory::Access::Write)
     }
 
     /// `cuStreamWaitValue`: what follows waits until memory holds a value.

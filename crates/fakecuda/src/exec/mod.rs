@@ -25,7 +25,7 @@ mod wait;
 
 pub use queue::{HostFunction, Step, Submitted, host_step};
 pub use runner::spawn_thread;
-pub use stream::{Capturing, Role};
+pub use stream::{Capturing, GREATEST_PRIORITY, LEGACY, NON_BLOCKING, Role};
 pub use wait::{end_call, perform, wait, wait_context, wait_device, wait_stream};
 
 use crate::context::ContextId;

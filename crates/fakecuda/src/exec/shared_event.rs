@@ -5,10 +5,11 @@
 //! list of that process's open files, as long as it runs.
 
 use crate::abi::memory::Opaque64;
+use crate::memory::memory_file;
 use crate::status::{Code, Result};
 use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,16 +54,8 @@ impl Drop for Shared {
 impl Shared {
     /// A new one.
     pub fn new() -> Result<Self> {
-        // SAFETY: the name ends with a zero.
-        let fd = unsafe { libc::memfd_create(c"fakecuda-event".as_ptr(), libc::MFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(Code::OUT_OF_MEMORY);
-        }
-        // SAFETY: the descriptor was just made and is nobody else's.
-        let file = unsafe { File::from_raw_fd(fd) };
-        file.set_len(LENGTH as u64)
-            .map_err(|_| Code::OUT_OF_MEMORY)?;
-        Self::map(file)
+        let file = memory_file(c"fakecuda-event", LENGTH as u64)?;
+        Self::map(file.into())
     }
 
     fn map(file: File) -> Result<Self> {
@@ -113,19 +106,16 @@ impl Shared {
     pub fn export(&self, device: usize) -> Result<Opaque64> {
         let about = self.file.metadata().map_err(|_| Code::OPERATING_SYSTEM)?;
         let process = u64::from(std::process::id());
-        let numbers = [
+        Ok(Opaque64::of([
             MARK,
             process,
             self.file.as_raw_fd() as u64,
             about.dev(),
             about.ino(),
             device as u64,
-        ];
-        let mut handle = [0; 64];
-        for (place, number) in handle.chunks_exact_mut(8).zip(numbers) {
-            place.copy_from_slice(&number.to_le_bytes());
-        }
-        Ok(Opaque64(handle))
+            0,
+            0,
+        ]))
     }
 
     /// Opens a handle that another process made.
@@ -134,22 +124,18 @@ impl Shared {
     /// `INVALID_VALUE`: not a handle. `INVALID_CONTEXT`: it is of this process. `MAP_FAILED`: the event or
     /// its process is gone.
     pub fn import(handle: &Opaque64) -> Result<Self> {
-        let number = |index: usize| {
-            let mut bytes = [0; 8];
-            bytes.copy_from_slice(&handle.0[index * 8..][..8]);
-            u64::from_le_bytes(bytes)
-        };
-        if number(0) != MARK {
+        let [mark, process, file, device, inode, ..] = handle.numbers();
+        if mark != MARK {
             return Err(Code::INVALID_VALUE);
         }
-        if number(1) == u64::from(std::process::id()) {
+        if process == u64::from(std::process::id()) {
             return Err(Code::INVALID_CONTEXT);
         }
-        let path = format!("/proc/{}/fd/{}", number(1), number(2));
+        let path = format!("/proc/{process}/fd/{file}");
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.map_err(|_| Code::MAP_FAILED)?;
         let about = file.metadata().map_err(|_| Code::MAP_FAILED)?;
-        if (about.dev(), about.ino()) != (number(3), number(4)) {
+        if (about.dev(), about.ino()) != (device, inode) {
             return Err(Code::MAP_FAILED);
         }
         Self::map(file)

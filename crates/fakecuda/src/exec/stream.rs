@@ -12,10 +12,10 @@ use crate::thread::{self, NullStream};
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// `CU_STREAM_NON_BLOCKING`.
+/// `CU_STREAM_NON_BLOCKING`, the only flag.
 pub const NON_BLOCKING: u32 = 1;
-/// `CU_STREAM_LEGACY`.
-const LEGACY: u64 = 1;
+/// `CU_STREAM_LEGACY`: the handle of the legacy default stream.
+pub const LEGACY: u64 = 1;
 /// `CU_STREAM_PER_THREAD`.
 const PER_THREAD: u64 = 2;
 /// The priority that goes before all others. The least is 0.

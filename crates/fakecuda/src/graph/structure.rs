@@ -95,6 +95,21 @@ impl Graphs {
         Ok(false)
     }
 
+    /// Whether a graph is another one, or a child in it at any depth.
+    fn is_inside(&self, mut graph: u64, outer: u64) -> bool {
+        while graph != outer {
+            let owner = self.graph(graph).map(|graph| graph.owner);
+            let Ok(Owner::Node(node)) = owner else {
+                return false;
+            };
+            let Ok(node) = self.node(node) else {
+                return false;
+            };
+            graph = node.graph;
+        }
+        true
+    }
+
     /// Checks what a new node is to depend on.
     ///
     /// # Errors
@@ -344,7 +359,8 @@ impl State {
     /// `cuGraphAddChildGraphNode`: the node gets a copy, or the graph itself if it is moved.
     ///
     /// # Errors
-    /// `INVALID_VALUE`: no such graph, the graph itself, or memory nodes without a move.
+    /// `INVALID_VALUE`: no such graph, the graph itself, memory nodes without a move, or a move of a graph
+    /// that is not the program's alone, or that the other is in.
     pub fn add_child_node(
         &mut self,
         graph: u64,
@@ -355,7 +371,10 @@ impl State {
         self.graphs.graph(graph)?;
         self.graphs.check_edges(graph, &edges)?;
         let found = self.graphs.graph(child)?;
-        let is_taken = is_moved && (!found.is_programs() || found.executables > 0);
+        let is_taken = is_moved
+            && (!found.is_programs()
+                || found.executables > 0
+                || self.graphs.is_inside(graph, child));
         let has_memory = self.graphs.has_memory_nodes(child)?;
         if graph == child || is_taken || has_memory && !is_moved {
             return Err(Code::INVALID_VALUE);

@@ -4,7 +4,6 @@
 //! the first one's list of open files, as long as it runs.
 
 use super::physical::file_identity;
-use super::pool_sharing::{pack, unpack};
 use super::region::{Kind, Region};
 use super::space;
 use crate::abi::memory::Opaque64;
@@ -30,7 +29,7 @@ impl State {
         let process = u64::from(std::process::id());
         let offset = space::offset(region.start)?;
         // The block's identity makes the handle of a later block at the same place another one.
-        Ok(Opaque64(pack(&[
+        Ok(Opaque64::of([
             MARK,
             process << 32 | file as u64,
             file_device,
@@ -39,7 +38,7 @@ impl State {
             region.bytes,
             region.device as u64,
             region.id,
-        ])))
+        ]))
     }
 
     /// `cuIpcOpenMemHandle`.
@@ -48,7 +47,7 @@ impl State {
     /// `INVALID_VALUE`: not a handle. `INVALID_CONTEXT`: it is of this process, or already open in
     /// another context. `MAP_FAILED`: its process is gone.
     pub fn import_block(&mut self, context: ContextId, handle: &Opaque64) -> Result<u64> {
-        let [mark, place, file_device, inode, offset, bytes, device, _] = unpack(&handle.0);
+        let [mark, place, file_device, inode, offset, bytes, device, _] = handle.numbers();
         let (process, file) = (place >> 32, place & 0xffff_ffff);
         if mark != MARK {
             return Err(Code::INVALID_VALUE);

@@ -30,7 +30,7 @@ pub use allocation::PITCH;
 pub use managed::{Advise, NO_DEVICE};
 pub use pool::Pool;
 pub use pool_handles::are_supported as has_pools;
-pub use space::host;
+pub use space::{host, memory_file};
 
 use crate::context::ContextId;
 use crate::exec::Point;

@@ -13,26 +13,6 @@ use std::os::fd::{AsRawFd, IntoRawFd, RawFd};
 /// What the data that stands for a block starts with.
 const MARK: u64 = u64::from_le_bytes(*b"fakepool");
 
-/// Numbers as bytes that are passed around.
-pub(super) fn pack(numbers: &[u64]) -> [u8; 64] {
-    let mut bytes = [0; 64];
-    for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
-        place.copy_from_slice(&number.to_le_bytes());
-    }
-    bytes
-}
-
-/// The numbers again.
-pub(super) fn unpack(bytes: &[u8; 64]) -> [u64; 8] {
-    let mut numbers = [0; 8];
-    for (number, place) in numbers.iter_mut().zip(bytes.chunks_exact(8)) {
-        let mut one = [0; 8];
-        one.copy_from_slice(place);
-        *number = u64::from_le_bytes(one);
-    }
-    numbers
-}
-
 impl State {
     /// Shows `bytes` bytes of a file that begin anywhere, and gives their address and the pages.
     pub(super) fn show_part(
@@ -95,12 +75,13 @@ impl State {
         let file = pool.file.as_ref().ok_or(Code::INVALID_VALUE)?;
         let (device, inode, _) = file_identity(file.as_raw_fd())?;
         let offset = pool.file_offset(address).ok_or(Code::INVALID_VALUE)?;
-        Ok(Opaque64(pack(&[MARK, device, inode, offset, region.bytes])))
+        let numbers = [MARK, device, inode, offset, region.bytes, 0, 0, 0];
+        Ok(Opaque64::of(numbers))
     }
 
     /// `cuMemPoolImportPointer`.
     pub fn import_pool_block(&mut self, handle: u64, data: &Opaque64) -> Result<u64> {
-        let [mark, file_device, inode, offset, bytes, ..] = unpack(&data.0);
+        let [mark, file_device, inode, offset, bytes, ..] = data.numbers();
         let id = self.pool_id(handle)?;
         let pool = self.memory.pools.get(id)?;
         let device = pool.device().ok_or(Code::INVALID_VALUE)?;

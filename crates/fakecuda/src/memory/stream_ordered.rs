@@ -13,6 +13,16 @@ use crate::status::{Code, Result};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
+/// Which frees the program has seen to be complete. Others a pool only takes as complete if it may
+/// look for itself.
+#[derive(Clone, Copy)]
+enum Seen {
+    Nothing,
+    /// It has waited for a stream.
+    Stream(StreamId),
+    All,
+}
+
 impl State {
     /// Makes a block in the order of a stream, or a node of the graph that the stream is capturing.
     pub fn allocate_in_order(&mut self, stream: StreamId, id: PoolId, bytes: u64) -> Result<u64> {
@@ -230,7 +240,7 @@ impl State {
                 }
                 if pool.is_destroyed {
                     // It cannot fail: the pool is there.
-                    let _ = self.trim_pool(id, 0, true);
+                    let _ = self.trim_pool(id, 0, Seen::Nothing);
                 }
             }
             Kind::PoolImport { pool, pages } => {
@@ -254,17 +264,22 @@ impl State {
     pub fn destroy_pool(&mut self, handle: u64) -> Result {
         let id = self.memory.pools.by_handle(handle)?;
         self.memory.pools.destroy(id)?;
-        self.trim_pool(id, 0, true)
+        self.trim_pool(id, 0, Seen::Nothing)
     }
 
-    /// Releases segments until a pool reserves no more than `kept` bytes, or none is free. `observed`:
-    /// frees that are complete count also where the pool does not look for them itself.
-    fn trim_pool(&mut self, id: PoolId, kept: u64, observed: bool) -> Result {
+    /// Releases segments until a pool reserves no more than `kept` bytes, or none is free.
+    fn trim_pool(&mut self, id: PoolId, kept: u64, seen: Seen) -> Result {
         let exec = &self.exec;
         let pool = self.memory.pools.get_mut(id)?;
-        if observed || pool.policies.opportunistic {
-            pool.settle(|point| exec.is_complete(point));
-        }
+        let looks = pool.policies.opportunistic;
+        pool.settle(|point| {
+            let is_seen = match seen {
+                Seen::Nothing => looks,
+                Seen::Stream(stream) => looks || point.stream == stream,
+                Seen::All => true,
+            };
+            is_seen && exec.is_complete(point)
+        });
         let gone = |&(point, ..): &(Point, u64, u64)| exec.is_complete(point);
         let leaving: Vec<_> = pool.leaving.iter().copied().filter(gone).collect();
         pool.leaving.retain(|entry| !gone(entry));
@@ -299,8 +314,9 @@ impl State {
 
     /// Called at each point where a stream, context or device was waited for: pools fall to their
     /// release thresholds.
-    pub fn trim_pools(&mut self, _stream: Option<StreamId>) {
+    pub fn trim_pools(&mut self, stream: Option<StreamId>) {
         self.release_leaving();
+        let seen = stream.map_or(Seen::All, Seen::Stream);
         for id in self.memory.pools.ids() {
             let Ok(pool) = self.memory.pools.get(id) else {
                 continue;
@@ -311,7 +327,7 @@ impl State {
                 pool.policies.threshold
             };
             // It cannot fail: the pool is there.
-            let _ = self.trim_pool(id, kept, true);
+            let _ = self.trim_pool(id, kept, seen);
         }
     }
 
@@ -325,7 +341,7 @@ impl State {
                 .is_ok_and(|pool| pool.device() == Some(device))
             {
                 // It cannot fail: the pool is there.
-                let _ = self.trim_pool(id, 0, false);
+                let _ = self.trim_pool(id, 0, Seen::Nothing);
             }
         }
     }

@@ -239,7 +239,7 @@ impl State {
     /// `cuMemSetAccess`. All is checked before anything changes.
     pub fn set_access(&mut self, start: u64, bytes: u64, changes: &[MemAccessDesc]) -> Result {
         let starts = self.memory.virtual_memory.exactly(start, bytes)?;
-        let mut checked = Vec::with_capacity(changes.len());
+        let mut checked = Vec::new();
         for change in changes {
             let place = self.access_location(change.location)?;
             let is_known = matches!(

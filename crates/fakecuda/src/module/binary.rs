@@ -288,7 +288,8 @@ fn describe(entry: &mut Entry, records: &[u8]) -> Option<()> {
                     number::<4>(value, 4)?,
                     number::<4>(value, 8)?,
                 ];
-                entry.most_threads = Some(sizes.iter().product());
+                let mut sizes = sizes.into_iter();
+                entry.most_threads = sizes.try_fold(1u64, u64::checked_mul);
             }
             _ => {}
         }

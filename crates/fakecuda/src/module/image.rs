@@ -13,6 +13,9 @@ pub struct Parameter {
     pub bytes: usize,
 }
 
+/// A kernel takes no more than that in all.
+pub const MOST_PARAMETER_BYTES: usize = 32764;
+
 /// A kernel.
 #[derive(Clone, Debug, Default)]
 pub struct Entry {

@@ -12,7 +12,7 @@ mod link;
 mod ptx;
 
 pub use function::{Limits, REGISTERS};
-pub use image::{Image, Parameter};
+pub use image::{Image, MOST_PARAMETER_BYTES, Parameter};
 
 use crate::context::ContextId;
 use crate::handle::Table;

@@ -2,7 +2,7 @@
 //!
 //! Only declarations are read; the instructions are never looked at.
 
-use super::image::{Entry, Image, Parameter, Variable};
+use super::image::{Entry, Image, MOST_PARAMETER_BYTES, Parameter, Variable};
 use std::str;
 
 /// Reads a text. `None`: it is not PTX.
@@ -176,16 +176,20 @@ impl<'a> Reader<'a> {
         let name = self.name()?;
         let mut entry = Entry::default();
         let mut parameters = Vec::new();
+        let mut are_known = true;
         if self.takes(b"(") {
             while let Some(token) = self.next() {
                 match token {
                     b")" => break,
-                    b".param" => parameters.extend(self.parameter(&parameters)),
+                    b".param" => match self.parameter(&parameters) {
+                        Some(parameter) => parameters.push(parameter),
+                        None => are_known = false,
+                    },
                     _ => {}
                 }
             }
         }
-        entry.parameters = Some(parameters);
+        entry.parameters = are_known.then_some(parameters);
         while let Some(token) = self.next() {
             match token {
                 b".maxntid" | b".reqntid" => entry.most_threads = self.product(),
@@ -224,10 +228,9 @@ impl<'a> Reader<'a> {
                 }
                 b".shared" => {
                     let variables = self.variables();
-                    bytes += variables
-                        .iter()
-                        .map(|(_, variable)| variable.bytes)
-                        .sum::<u64>();
+                    bytes = variables.iter().fold(bytes, |sum, (_, variable)| {
+                        sum.saturating_add(variable.bytes)
+                    });
                 }
                 _ => {}
             }
@@ -289,17 +292,17 @@ impl<'a> Reader<'a> {
         Some(elements)
     }
 
-    /// A parameter, after `.param`.
+    /// A parameter, after `.param`. `None`: it cannot be read, or they are more than a kernel takes.
     fn parameter(&mut self, before: &[Parameter]) -> Option<Parameter> {
         let kind = self.kind()?;
         self.name()?;
         let bytes = kind.bytes.checked_mul(self.elements()?)?;
+        let bytes = usize::try_from(bytes).ok()?;
         let align = kind.align.unwrap_or(kind.bytes).max(1);
         let end = before.last().map_or(0, |last| last.offset + last.bytes);
-        Some(Parameter {
-            offset: end.checked_next_multiple_of(align as usize)?,
-            bytes: usize::try_from(bytes).ok()?,
-        })
+        let offset = end.checked_next_multiple_of(align as usize)?;
+        let is_taken = offset.checked_add(bytes)? <= MOST_PARAMETER_BYTES;
+        is_taken.then_some(Parameter { offset, bytes })
     }
 
     /// The variables of a declaration, after its state space.

@@ -3,8 +3,9 @@
 
 use crate::library::{driver, initialize};
 use crate::support;
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::process::Command;
+use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
 const OK: c_int = 0;
@@ -95,6 +96,31 @@ fn per_thread_forms_are_meant_too() {
     }
     assert_eq!(calls("cuStreamQuery") - both, 4);
     assert_eq!(calls("cuStreamQuery_ptsz") - one, 2);
+}
+
+#[test]
+fn a_stand_in_has_no_more_parameters_than_a_kernel() {
+    type StandIn = extern "C" fn(*const c_void, *mut c_void);
+    type Register = unsafe extern "C" fn(
+        *const c_char,
+        Option<StandIn>,
+        *mut c_void,
+        usize,
+        *const usize,
+    ) -> c_int;
+    extern "C" fn nothing(_: *const c_void, _: *mut c_void) {}
+    let register = |name: &CStr, sizes: &[usize]| {
+        let (count, sizes) = (sizes.len(), sizes.as_ptr());
+        // SAFETY: the type is that of fakecuda.h.
+        unsafe {
+            let register: Register = driver().function("fakecuda_register_kernel");
+            register(name.as_ptr(), Some(nothing), null_mut(), count, sizes)
+        }
+    };
+    assert_eq!(register(c"a_kernel", &[8, 32_756]), OK);
+    assert_eq!(register(c"a_kernel", &[8, 32_757]), INVALID_VALUE);
+    assert_eq!(register(c"a_kernel", &[usize::MAX, 1]), INVALID_VALUE);
+    assert_eq!(register(c"", &[8]), INVALID_VALUE);
 }
 
 #[test]

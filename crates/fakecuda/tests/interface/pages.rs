@@ -124,13 +124,14 @@ fn the_page_s_commands_work() {
     let commands = page.split("```").nth(1).expect("the page has commands");
     assert!(commands.contains("my_test.cu"), "{commands}");
     let commands = commands.replace(" my_test.cu", &format!(" '{}'", program.display()));
-    let target = support::built()
-        .parent()
-        .expect("a profile lies in a folder");
+    // What is built for speed takes long, and would be in the way of the tests' own.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page");
     let output = support::succeed(
         Command::new("bash")
             .args(["-euc", &format!("trap 'rm -rf \"$FAKE\"' EXIT\n{commands}")])
             .env("CARGO_TARGET_DIR", target)
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "0")
+            .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
             .current_dir(support::package().join("../..")),
     );
     let lines: Vec<&str> = output.lines().filter(|line| line.contains(':')).collect();

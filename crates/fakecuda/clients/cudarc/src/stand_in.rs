@@ -62,7 +62,13 @@ pub fn register() {
     if let Some(register) = register {
         let sizes = [8, 4, 4];
         let kernel = c"fill".as_ptr();
-        let status = register(kernel, fill, std::ptr::null_mut(), sizes.len(), sizes.as_ptr());
+        let status = register(
+            kernel,
+            fill,
+            std::ptr::null_mut(),
+            sizes.len(),
+            sizes.as_ptr(),
+        );
         assert_eq!(status, 0, "the stand-in is registered");
     }
 }
