@@ -161,6 +161,7 @@ fn every_call_fails_once(kind: Kind) {
         while run(double, kind, calls, code) {
             calls += 1;
         }
+        eprintln!("{kind:?}, code {code}: each of {calls} calls failed once");
         // More than making the pool takes.
         assert!(calls > 15, "{kind:?}: {calls} calls");
     }
