@@ -9,6 +9,7 @@ static const function_t FUNCTIONS[] = {
     (function_t)luma_alloc,
     (function_t)luma_alloc_aligned,
     (function_t)luma_check,
+    (function_t)luma_check_plan,
     (function_t)luma_default_pool,
     (function_t)luma_device_reset,
     (function_t)luma_empty_cache,
@@ -17,6 +18,11 @@ static const function_t FUNCTIONS[] = {
     (function_t)luma_last_error,
     (function_t)luma_last_status,
     (function_t)luma_memory_info,
+    (function_t)luma_place,
+    (function_t)luma_plan_edges,
+    (function_t)luma_plan_free,
+    (function_t)luma_plan_spills,
+    (function_t)luma_plan_view,
     (function_t)luma_pool_alloc,
     (function_t)luma_pool_check,
     (function_t)luma_pool_create,
@@ -29,10 +35,13 @@ static const function_t FUNCTIONS[] = {
     (function_t)luma_remove_oom_handler,
     (function_t)luma_reset_peak,
     (function_t)luma_set_log_callback,
+    (function_t)luma_spill_cycles,
+    (function_t)luma_spill_extra_bytes,
     (function_t)luma_stats,
     (function_t)luma_status_string,
     (function_t)luma_usable_size,
     (function_t)luma_version,
+    (function_t)plan_spills,
 };
 
 int main(void) {

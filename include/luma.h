@@ -32,6 +32,42 @@
 #define LUMA_STATS_INIT \
   { sizeof(struct luma_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
+/** For pipes of nodes: the node runs on none. */
+#define LUMA_NO_PIPE UINT32_MAX
+/** In a report: no node, buffer or position. */
+#define LUMA_NONE UINT32_MAX
+/** In an array of offsets: the buffer has none. */
+#define LUMA_NO_OFFSET UINT64_MAX
+
+/** The initial value of a luma_spill_cost_t: 2 cycles a byte and 150 each way, on pipes 3 and 2. */
+#define LUMA_SPILL_COST_INIT \
+  { sizeof(struct luma_spill_cost_t), 2, 150, 2, 150, 3, 2, 0, 0 }
+
+/** The initial value of a luma_graph_t: no nodes. */
+#define LUMA_GRAPH_INIT \
+  { sizeof(struct luma_graph_t), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL }
+
+/** The initial value of a luma_plan_options_t: every option is the default. */
+#define LUMA_PLAN_OPTIONS_INIT \
+  { sizeof(struct luma_plan_options_t), LUMA_LEVEL_HEURISTIC, 0, 0, 0, 0, 0, 0, NULL, NULL }
+
+/** The initial value of a luma_plan_view_t: nothing. */
+#define LUMA_PLAN_VIEW_INIT \
+  { sizeof(struct luma_plan_view_t), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, 0, \
+    0, 0, 0, 0, 0, 0 }
+
+/** The initial value of a luma_plan_report_t: nothing. */
+#define LUMA_PLAN_REPORT_INIT \
+  { sizeof(struct luma_plan_report_t), 0, 0, 0, 0, 0, 0, 0 }
+
+/** The initial value of a luma_place_options_t: every option is the default. */
+#define LUMA_PLACE_OPTIONS_INIT \
+  { sizeof(struct luma_place_options_t), 0, 0, 0, 0, 0, 0, NULL, NULL }
+
+/** The initial value of a luma_placement_t: nothing. */
+#define LUMA_PLACEMENT_INIT \
+  { sizeof(struct luma_placement_t), 0, 0, 0, 0 }
+
 
 /**
  * What a call answers. The numbers are part of the interface and are never reused.
@@ -181,6 +217,200 @@ typedef enum luma_switch_t {
    */
   LUMA_SWITCH_OFF = 2,
 } luma_switch_t;
+
+/**
+ * What a node of a graph is. Values of `luma_node_t::kind`.
+ */
+typedef enum luma_node_kind_t {
+  /**
+   * It computes or copies.
+   */
+  LUMA_NODE_OPERATION = 0,
+  /**
+   * An operation that copies from outside into the buffers that it uses: these need not be
+   * written out when they are spilled.
+   */
+  LUMA_NODE_COPY_IN = 1,
+  /**
+   * Its buffer comes into being.
+   */
+  LUMA_NODE_ALLOC = 2,
+  /**
+   * Its buffer is gone.
+   */
+  LUMA_NODE_FREE = 3,
+  /**
+   * Its buffer leaves its memory. In plans only.
+   */
+  LUMA_NODE_SPILL_OUT = 4,
+  /**
+   * Its buffer comes back. In plans only.
+   */
+  LUMA_NODE_SPILL_IN = 5,
+} luma_node_kind_t;
+
+/**
+ * What an operation does with a buffer. Values of `luma_use_t::access`.
+ */
+typedef enum luma_access_t {
+  /**
+   * Perhaps both; what is known of the copy outside is not changed by it.
+   */
+  LUMA_ACCESS_UNKNOWN = 0,
+  /**
+   * It reads.
+   */
+  LUMA_ACCESS_READ = 1,
+  /**
+   * It writes, which makes a copy outside stale.
+   */
+  LUMA_ACCESS_WRITE = 2,
+  /**
+   * It reads and writes.
+   */
+  LUMA_ACCESS_READ_WRITE = 3,
+} luma_access_t;
+
+/**
+ * How much effort a plan is worth. Values of `luma_plan_options_t::level`.
+ */
+typedef enum luma_level_t {
+  /**
+   * One pass over the order, in near-linear time.
+   */
+  LUMA_LEVEL_HEURISTIC = 0,
+  /**
+   * The fewest bytes that the order allows, with a proof where there is one.
+   */
+  LUMA_LEVEL_EXACT = 1,
+  /**
+   * Order and spills together, better for as long as there is time. Without `reorder` as
+   * `LUMA_LEVEL_EXACT`.
+   */
+  LUMA_LEVEL_SEARCH = 2,
+} luma_level_t;
+
+/**
+ * Why planning or placing ended.
+ */
+typedef enum luma_stopped_t {
+  /**
+   * It was done.
+   */
+  LUMA_STOPPED_FINISHED = 0,
+  /**
+   * The time limit was reached.
+   */
+  LUMA_STOPPED_TIME = 1,
+  /**
+   * The caller's callback said so.
+   */
+  LUMA_STOPPED_CALLER = 2,
+  /**
+   * The work limit was reached.
+   */
+  LUMA_STOPPED_WORK = 3,
+} luma_stopped_t;
+
+/**
+ * The rule that a plan breaks. They are checked in this order.
+ */
+typedef enum luma_violation_t {
+  /**
+   * None: the plan is valid.
+   */
+  LUMA_VIOLATION_NONE = 0,
+  /**
+   * The graph itself is no graph.
+   */
+  LUMA_VIOLATION_GRAPH = 1,
+  /**
+   * The order names a node that neither the graph nor the spills have.
+   */
+  LUMA_VIOLATION_UNKNOWN_NODE = 2,
+  /**
+   * A node is in the order twice.
+   */
+  LUMA_VIOLATION_DUPLICATE_NODE = 3,
+  /**
+   * A node of the graph or of a spill is not in the order.
+   */
+  LUMA_VIOLATION_MISSING_NODE = 4,
+  /**
+   * A spill or an offset is of a buffer that the graph does not have.
+   */
+  LUMA_VIOLATION_UNKNOWN_BUFFER = 5,
+  /**
+   * A buffer has no offset.
+   */
+  LUMA_VIOLATION_MISSING_OFFSET = 6,
+  /**
+   * A buffer does not lie inside its memory.
+   */
+  LUMA_VIOLATION_OFFSET_RANGE = 7,
+  /**
+   * A node comes before one that it depends on.
+   */
+  LUMA_VIOLATION_EDGE_ORDER = 8,
+  /**
+   * ALLOC, SPILL_OUT, SPILL_IN and FREE of a spill are not in this order.
+   */
+  LUMA_VIOLATION_SPILL_EDGE = 9,
+  /**
+   * A buffer is spilled while it is spilled already.
+   */
+  LUMA_VIOLATION_NESTED_SPILL = 10,
+  /**
+   * An operation runs between the SPILL_OUT and the SPILL_IN of its buffer.
+   */
+  LUMA_VIOLATION_USE_WHILE_SPILLED = 11,
+  /**
+   * An operation runs before the ALLOC or after the FREE of its buffer.
+   */
+  LUMA_VIOLATION_USE_NOT_RESIDENT = 12,
+  /**
+   * Two buffers are resident in a memory that may hold one at a time.
+   */
+  LUMA_VIOLATION_SINGLE = 13,
+  /**
+   * More bytes are resident than the memory has.
+   */
+  LUMA_VIOLATION_OVER_CAPACITY = 14,
+  /**
+   * Two residents of a memory share bytes.
+   */
+  LUMA_VIOLATION_OVERLAP = 15,
+  /**
+   * Spills are not numbered by the position of their SPILL_OUT, or their nodes by the spill.
+   */
+  LUMA_VIOLATION_SPILL_NUMBER = 16,
+  /**
+   * The order of the graph's own nodes is not the one that was given.
+   */
+  LUMA_VIOLATION_ORDER_CHANGED = 17,
+} luma_violation_t;
+
+/**
+ * Which dependencies of spills are wanted. Codes of `luma_plan_edges`.
+ */
+typedef enum luma_edge_set_t {
+  /**
+   * All: ALLOC, every earlier user of the buffer and its previous SPILL_IN before the SPILL_OUT; that
+   * before the SPILL_IN; that before every later user and FREE. They can be as many as users times
+   * spills.
+   */
+  LUMA_EDGES_ALL = 0,
+  /**
+   * Those of them that do not follow from the others and from the graph: at most as many as uses
+   * and spills.
+   */
+  LUMA_EDGES_DIRECT = 1,
+} luma_edge_set_t;
+
+/**
+ * A plan. Its contents are read with `luma_plan_view` and `luma_plan_edges`.
+ */
+typedef struct luma_plan_t luma_plan_t;
 
 /**
  * A pool. Its contents are private; every function that takes one checks it.
@@ -357,6 +587,540 @@ typedef void *luma_stream_t;
  * request should be tried again. It must not throw or jump out.
  */
 typedef int (*luma_oom_fn_t)(size_t bytes, void *user);
+
+/**
+ * A node. Its id is its index.
+ */
+typedef struct luma_node_t {
+  /**
+   * A `luma_node_kind_t`.
+   */
+  int32_t kind;
+  /**
+   * The buffer of an ALLOC, a FREE or a spill; operations have `luma_use_t` instead.
+   */
+  uint32_t buffer;
+  /**
+   * What it runs on, one node at a time: any number, or `LUMA_NO_PIPE`.
+   */
+  uint32_t pipe;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+  /**
+   * How long it runs.
+   */
+  uint64_t cycles;
+} luma_node_t;
+
+/**
+ * An operation uses a buffer, as an input or an output.
+ */
+typedef struct luma_use_t {
+  /**
+   * The operation.
+   */
+  uint32_t node;
+  /**
+   * The buffer.
+   */
+  uint32_t buffer;
+  /**
+   * A `luma_access_t`.
+   */
+  int32_t access;
+} luma_use_t;
+
+/**
+ * A dependency: `from` runs before `to`.
+ */
+typedef struct luma_edge_t {
+  /**
+   * The node that runs first.
+   */
+  uint32_t from;
+  /**
+   * The node that depends on it.
+   */
+  uint32_t to;
+} luma_edge_t;
+
+/**
+ * A buffer. Its id is its index.
+ */
+typedef struct luma_buffer_t {
+  /**
+   * Bytes; 0 is legal.
+   */
+  uint64_t size;
+  /**
+   * The index of its memory.
+   */
+  uint32_t memory;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+} luma_buffer_t;
+
+/**
+ * A memory.
+ */
+typedef struct luma_memory_t {
+  /**
+   * Its name in messages; NULL: its index.
+   */
+  const char *name;
+  /**
+   * Bytes.
+   */
+  uint64_t capacity;
+  /**
+   * 1: it holds one buffer at a time, whatever the sizes; 0: any number.
+   */
+  int32_t single;
+  /**
+   * 0.
+   */
+  int32_t reserved;
+} luma_memory_t;
+
+/**
+ * What spills cost in cycles. Begin with `LUMA_SPILL_COST_INIT`, which has the costs of the contest that
+ * the kernels of the NPU come from.
+ */
+typedef struct luma_spill_cost_t {
+  /**
+   * `sizeof(luma_spill_cost_t)`.
+   */
+  size_t struct_size;
+  /**
+   * Cycles of a SPILL_OUT for each byte.
+   */
+  uint64_t out_cycles_per_byte;
+  /**
+   * Cycles of a SPILL_OUT besides.
+   */
+  uint64_t out_fixed_latency;
+  /**
+   * Cycles of a SPILL_IN for each byte.
+   */
+  uint64_t in_cycles_per_byte;
+  /**
+   * Cycles of a SPILL_IN besides.
+   */
+  uint64_t in_fixed_latency;
+  /**
+   * The pipe of every SPILL_OUT, or `LUMA_NO_PIPE`.
+   */
+  uint32_t out_pipe;
+  /**
+   * The pipe of every SPILL_IN, or `LUMA_NO_PIPE`.
+   */
+  uint32_t in_pipe;
+  /**
+   * 0: a SPILL_OUT takes no cycles where the copy outside is what the buffer holds; 1: it takes
+   * them all the same.
+   */
+  int32_t charge_backed_out;
+  /**
+   * 0.
+   */
+  int32_t reserved;
+} luma_spill_cost_t;
+
+/**
+ * A graph: nodes that use buffers in memories. Begin with `LUMA_GRAPH_INIT`. The arrays are read during
+ * the call only and never changed; an empty one may be NULL.
+ *
+ * Each buffer has one ALLOC and one FREE. That a buffer's ALLOC runs before its uses and these before
+ * its FREE is understood and needs no edges.
+ */
+typedef struct luma_graph_t {
+  /**
+   * `sizeof(luma_graph_t)`.
+   */
+  size_t struct_size;
+  /**
+   * The nodes, by id.
+   */
+  const struct luma_node_t *nodes;
+  /**
+   * Their number.
+   */
+  size_t node_count;
+  /**
+   * Which operations use which buffers, in any order.
+   */
+  const struct luma_use_t *uses;
+  /**
+   * Their number.
+   */
+  size_t use_count;
+  /**
+   * The dependencies, in any order.
+   */
+  const struct luma_edge_t *edges;
+  /**
+   * Their number.
+   */
+  size_t edge_count;
+  /**
+   * The buffers, by id.
+   */
+  const struct luma_buffer_t *buffers;
+  /**
+   * Their number.
+   */
+  size_t buffer_count;
+  /**
+   * The memories, by index.
+   */
+  const struct luma_memory_t *memories;
+  /**
+   * Their number.
+   */
+  size_t memory_count;
+  /**
+   * What spills cost; NULL: as `LUMA_SPILL_COST_INIT` says.
+   */
+  const struct luma_spill_cost_t *cost;
+} luma_graph_t;
+
+/**
+ * How far a search is.
+ */
+typedef struct luma_progress_t {
+  /**
+   * The size of this struct in the library.
+   */
+  size_t struct_size;
+  /**
+   * The best so far: extra bytes of a plan, or the height of a placement.
+   */
+  uint64_t best;
+  /**
+   * Nothing is below it.
+   */
+  uint64_t lower_bound;
+  /**
+   * Work done, in units of the level's own.
+   */
+  uint64_t work;
+} luma_progress_t;
+
+/**
+ * Is told how far a search is, at every improvement and now and then besides. Answers non-zero to
+ * stop: the best so far is the result. Threads of the search may call it, one at a time or several
+ * at once. It must not throw or jump out.
+ */
+typedef int (*luma_progress_fn_t)(const struct luma_progress_t *progress, void *user);
+
+/**
+ * How a graph is planned. Begin with `LUMA_PLAN_OPTIONS_INIT`; zero in a field means the default.
+ */
+typedef struct luma_plan_options_t {
+  /**
+   * `sizeof(luma_plan_options_t)`.
+   */
+  size_t struct_size;
+  /**
+   * A `luma_level_t`.
+   */
+  int32_t level;
+  /**
+   * 1: the plan may have another order that the dependencies allow: any one where orders are
+   * searched, otherwise the greedy one if that is better; 0: it keeps the given one.
+   */
+  int32_t reorder;
+  /**
+   * Milliseconds after which the best so far is the result. 0: 10,000, or none with a work limit;
+   * `UINT64_MAX`: none.
+   */
+  uint64_t time_limit_ms;
+  /**
+   * Work after which the best so far is the result, the same on every machine; 0: no limit.
+   */
+  uint64_t work_limit;
+  /**
+   * Equal seeds give equal sequences of improvements.
+   */
+  uint64_t seed;
+  /**
+   * Threads to use; the sequence of improvements does not depend on it. 0: as many as there are
+   * processors.
+   */
+  uint32_t threads;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+  /**
+   * Told how far it is; or NULL.
+   */
+  luma_progress_fn_t progress;
+  /**
+   * Handed to `progress`.
+   */
+  void *user;
+} luma_plan_options_t;
+
+/**
+ * A spill: a buffer leaves and comes back to another place. Spill `k` of a graph of `N` nodes is the
+ * nodes `N + 2k` and `N + 2k + 1`; they are numbered by the position of the first.
+ */
+typedef struct luma_spill_t {
+  /**
+   * The buffer.
+   */
+  uint32_t buffer;
+  /**
+   * The SPILL_OUT.
+   */
+  uint32_t out_node;
+  /**
+   * The SPILL_IN.
+   */
+  uint32_t in_node;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+  /**
+   * Its first byte in the memory from the SPILL_IN on.
+   */
+  uint64_t offset;
+} luma_spill_t;
+
+/**
+ * Where a buffer is from its ALLOC on.
+ */
+typedef struct luma_allocation_t {
+  /**
+   * The buffer.
+   */
+  uint32_t buffer;
+  /**
+   * The index of its memory.
+   */
+  uint32_t memory;
+  /**
+   * Its first byte in the memory.
+   */
+  uint64_t offset;
+  /**
+   * Its bytes.
+   */
+  uint64_t size;
+} luma_allocation_t;
+
+/**
+ * What is in a plan. `luma_check_plan` reads `order`, `offsets` and `spills` of it, so that plans from
+ * elsewhere can be checked as well; begin with `LUMA_PLAN_VIEW_INIT`.
+ */
+typedef struct luma_plan_view_t {
+  /**
+   * `sizeof(luma_plan_view_t)`.
+   */
+  size_t struct_size;
+  /**
+   * The ids of all nodes, spills' included, in the order in which they run.
+   */
+  const uint32_t *order;
+  /**
+   * Their number.
+   */
+  size_t order_count;
+  /**
+   * Where each buffer is from its ALLOC on, by buffer.
+   */
+  const uint64_t *offsets;
+  /**
+   * Their number, one a buffer.
+   */
+  size_t offset_count;
+  /**
+   * The spills, by number.
+   */
+  const struct luma_spill_t *spills;
+  /**
+   * Their number.
+   */
+  size_t spill_count;
+  /**
+   * The same as `offsets`, with memory and size, by buffer.
+   */
+  const struct luma_allocation_t *allocations;
+  /**
+   * Their number, one a buffer.
+   */
+  size_t allocation_count;
+  /**
+   * The nodes of the spills; the id of the first is the number of the graph's nodes.
+   */
+  const struct luma_node_t *added_nodes;
+  /**
+   * Their number, two a spill.
+   */
+  size_t added_node_count;
+  /**
+   * The most bytes resident at once, by memory.
+   */
+  const uint64_t *peaks;
+  /**
+   * Their number, one a memory.
+   */
+  size_t peak_count;
+  /**
+   * Bytes that the spills move.
+   */
+  uint64_t extra_bytes;
+  /**
+   * No plan (of this order, where that was kept) moves fewer bytes.
+   */
+  uint64_t lower_bound;
+  /**
+   * Cycles of all spills together.
+   */
+  uint64_t spill_cycles;
+  /**
+   * The cycle in which the last node ends.
+   */
+  uint64_t makespan;
+  /**
+   * 1: it is proved that no plan (of this order, where that was kept) moves fewer bytes; 0: not.
+   */
+  int32_t proved;
+  /**
+   * Why planning ended: a `luma_stopped_t`.
+   */
+  int32_t stopped;
+} luma_plan_view_t;
+
+/**
+ * What a check found. Begin with `LUMA_PLAN_REPORT_INIT`.
+ */
+typedef struct luma_plan_report_t {
+  /**
+   * `sizeof(luma_plan_report_t)`.
+   */
+  size_t struct_size;
+  /**
+   * The rule that is broken: a `luma_violation_t`.
+   */
+  int32_t violation;
+  /**
+   * The node that breaks it, or `LUMA_NONE`.
+   */
+  uint32_t node;
+  /**
+   * The buffer that it is about, or `LUMA_NONE`.
+   */
+  uint32_t buffer;
+  /**
+   * Where in the plan's order, from 0, or `LUMA_NONE`.
+   */
+  uint32_t position;
+  /**
+   * Of a valid plan: bytes that the spills move.
+   */
+  uint64_t extra_bytes;
+  /**
+   * Of a valid plan: cycles of all spills together.
+   */
+  uint64_t spill_cycles;
+  /**
+   * Of a valid plan: the cycle in which the last node ends.
+   */
+  uint64_t makespan;
+} luma_plan_report_t;
+
+/**
+ * A buffer that is there from `lower` up to but not in `upper`, in any unit of time.
+ */
+typedef struct luma_lifetime_t {
+  /**
+   * When it begins.
+   */
+  uint64_t lower;
+  /**
+   * When it has ended; not before `lower`.
+   */
+  uint64_t upper;
+  /**
+   * Bytes; 0 is legal.
+   */
+  uint64_t size;
+} luma_lifetime_t;
+
+/**
+ * How lifetimes are placed. Begin with `LUMA_PLACE_OPTIONS_INIT`; zero in a field means the default.
+ */
+typedef struct luma_place_options_t {
+  /**
+   * `sizeof(luma_place_options_t)`.
+   */
+  size_t struct_size;
+  /**
+   * Bytes that there are: any placement within them will do. 0: as low as can be found.
+   */
+  uint64_t capacity;
+  /**
+   * As in `luma_plan_options_t`.
+   */
+  uint64_t time_limit_ms;
+  /**
+   * As in `luma_plan_options_t`.
+   */
+  uint64_t work_limit;
+  /**
+   * As in `luma_plan_options_t`.
+   */
+  uint64_t seed;
+  /**
+   * As in `luma_plan_options_t`.
+   */
+  uint32_t threads;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+  /**
+   * Told how far it is; or NULL.
+   */
+  luma_progress_fn_t progress;
+  /**
+   * Handed to `progress`.
+   */
+  void *user;
+} luma_place_options_t;
+
+/**
+ * What placing gave. Begin with `LUMA_PLACEMENT_INIT`.
+ */
+typedef struct luma_placement_t {
+  /**
+   * `sizeof(luma_placement_t)`.
+   */
+  size_t struct_size;
+  /**
+   * The end of the highest buffer.
+   */
+  uint64_t height;
+  /**
+   * No placement is lower.
+   */
+  uint64_t lower_bound;
+  /**
+   * 1: it is proved that no placement is lower; 0: not.
+   */
+  int32_t proved;
+  /**
+   * Why placing ended: a `luma_stopped_t`.
+   */
+  int32_t stopped;
+} luma_placement_t;
 
 #ifdef __cplusplus
 extern "C" {
@@ -619,6 +1383,148 @@ enum luma_status_t luma_add_oom_handler(luma_oom_fn_t handler,
 __attribute__((warn_unused_result))
 enum luma_status_t luma_remove_oom_handler(luma_oom_fn_t handler,
                                            void *user);
+
+/**
+ * Gives every buffer of a graph a place in its memory, and spills where they do not all fit. Writes
+ * the plan to `out`; it lives until `luma_plan_free`.
+ *
+ * `order` has the ids of all nodes, each after those that it depends on; NULL with a count of 0 means
+ * the greedy one: of the nodes that wait for nothing a FREE first, then an operation, then an ALLOC,
+ * and of these the least id. The plan keeps the order, unless the options let it choose another.
+ * `options` may be NULL: every option is the default.
+ *
+ * Bytes moved by a spill: the buffer's size if some COPY_IN uses it, for it then has a copy outside,
+ * and twice its size if not. An operation that is known to write the buffer makes the copy stale
+ * until the next COPY_IN; one whose access is unknown does not.
+ *
+ * Errors: `LUMA_ERROR_INVALID_VALUE` for NULL, bad fields, a graph that is none (unknown nodes, buffers
+ * or memories; an ALLOC or a FREE that is missing or there twice; a use outside of its buffer's life; a
+ * cycle; sums that overflow), and an order that is incomplete, has repeats or is not topological;
+ * `LUMA_ERROR_INFEASIBLE` for a buffer larger than its memory, and an operation whose buffers cannot be
+ * resident together. The message names the node, the buffer and the sizes.
+ *
+ * Pointers:
+ * `graph` and `options` are NULL or point to structs of their `struct_size`, whose arrays hold as many
+ * elements as they say; `order` holds `order_count` ids; `out` is NULL or valid for writing.
+ */
+__attribute__((warn_unused_result))
+enum luma_status_t luma_plan_spills(const struct luma_graph_t *graph,
+                                    const uint32_t *order,
+                                    size_t order_count,
+                                    const struct luma_plan_options_t *options,
+                                    struct luma_plan_t **out);
+
+/**
+ * `luma_plan_spills` by another name.
+ *
+ * Pointers:
+ * As `luma_plan_spills`.
+ */
+__attribute__((warn_unused_result))
+enum luma_status_t plan_spills(const struct luma_graph_t *graph,
+                               const uint32_t *order,
+                               size_t order_count,
+                               const struct luma_plan_options_t *options,
+                               struct luma_plan_t **out);
+
+/**
+ * Writes what a plan holds. The arrays belong to the plan, do not change, and stay valid until
+ * `luma_plan_free`.
+ *
+ * Errors: `LUMA_ERROR_INVALID_VALUE` for NULL, `LUMA_ERROR_INVALID_POINTER` if it is no plan.
+ *
+ * Pointers:
+ * `out` is NULL or points to a `luma_plan_view_t` of `out->struct_size` bytes.
+ */
+__attribute__((warn_unused_result))
+enum luma_status_t luma_plan_view(const struct luma_plan_t *plan,
+                                  struct luma_plan_view_t *out);
+
+/**
+ * Writes the dependencies that a plan's spills add to those of the graph: the `luma_edge_set_t` says
+ * which, in the order of the spills (all) or of the plan (direct). They are made at the first call and
+ * stay valid until `luma_plan_free`.
+ *
+ * Errors: `LUMA_ERROR_INVALID_VALUE` for NULL and a number that means nothing,
+ * `LUMA_ERROR_INVALID_POINTER` if it is no plan, `LUMA_ERROR_OUT_OF_MEMORY`.
+ *
+ * Pointers:
+ * `edges` and `count` are NULL or valid for writing.
+ */
+__attribute__((warn_unused_result))
+enum luma_status_t luma_plan_edges(const struct luma_plan_t *plan,
+                                   int edge_set,
+                                   const struct luma_edge_t **edges,
+                                   size_t *count);
+
+/**
+ * Ends a plan and the arrays that it gave out. NULL does nothing and succeeds.
+ *
+ * Errors: `LUMA_ERROR_INVALID_POINTER` if it is no plan, or was freed already.
+ */
+enum luma_status_t luma_plan_free(struct luma_plan_t *plan);
+
+/**
+ * Cycles of moving `size` bytes one way: `size * cycles_per_byte + fixed_latency`, or `UINT64_MAX` where
+ * that is more. The contest charges 2 and 150, and nothing for the SPILL_OUT of a buffer that has a
+ * copy outside.
+ */
+__attribute__((warn_unused_result))
+uint64_t luma_spill_cycles(uint64_t size,
+                           uint64_t cycles_per_byte,
+                           uint64_t fixed_latency);
+
+/**
+ * Bytes moved by a spill of a buffer of `size` bytes: `size` if it has a copy outside
+ * (`has_copy` is not 0), otherwise twice that, or `UINT64_MAX` where that is more.
+ */
+__attribute__((warn_unused_result)) uint64_t luma_spill_extra_bytes(uint64_t size, int has_copy);
+
+/**
+ * Checks a plan, which shares no code with planning: every rule, in the order of `luma_violation_t`. Of
+ * the plan, `order`, `offsets` and `spills` are read. With `given_order` (unless it is NULL with a count
+ * of 0) the plan must keep that order of the graph's own nodes.
+ *
+ * A valid plan is `LUMA_SUCCESS`; `report` then has what it costs, and `peaks` the most bytes resident at
+ * once in each memory. A plan that breaks a rule is `LUMA_ERROR_CORRUPTED`, and `report` has the rule,
+ * node, buffer and position: other than elsewhere it is written with this status, too. Both may be
+ * NULL.
+ *
+ * Errors besides: `LUMA_ERROR_INVALID_VALUE` for NULL and bad fields, and then nothing is written.
+ *
+ * Pointers:
+ * `graph`, `plan` and `report` are NULL or point to structs of their `struct_size`, whose arrays hold as
+ * many elements as they say; `given_order` holds `given_count` ids; `peaks` is NULL or has room for a
+ * number for each memory.
+ */
+__attribute__((warn_unused_result))
+enum luma_status_t luma_check_plan(const struct luma_graph_t *graph,
+                                   const uint32_t *given_order,
+                                   size_t given_count,
+                                   const struct luma_plan_view_t *plan,
+                                   struct luma_plan_report_t *report,
+                                   uint64_t *peaks);
+
+/**
+ * Gives each of `count` lifetimes an offset, such that those which are there at the same time share no
+ * byte: within the capacity, if the options name one, and as low as can be found otherwise. Writes one
+ * offset a lifetime to `offsets`, and what is known of the placement to `out`, unless that is NULL.
+ * `options` may be NULL: every option is the default.
+ *
+ * Errors: `LUMA_ERROR_INVALID_VALUE` for NULL, bad fields, a lifetime that ends before it begins, and
+ * sums that overflow; `LUMA_ERROR_INFEASIBLE` where there is no placement within the capacity, or none was
+ * found before a limit was reached: the message says which.
+ *
+ * Pointers:
+ * `lifetimes` holds `count` elements and `offsets` has room for as many numbers; `options` and `out` are
+ * NULL or point to structs of their `struct_size`.
+ */
+__attribute__((warn_unused_result))
+enum luma_status_t luma_place(const struct luma_lifetime_t *lifetimes,
+                              size_t count,
+                              const struct luma_place_options_t *options,
+                              uint64_t *offsets,
+                              struct luma_placement_t *out);
 
 #ifdef __cplusplus
 }  // extern "C"

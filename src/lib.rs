@@ -19,7 +19,7 @@
 //!
 //! # Layers
 //! Each knows only those below it: [`ffi`]; [`pool`]; [`trace`] and [`alloc`]; [`backend`]; [`config`];
-//! [`log`]; [`error`], [`text`], [`stats`], [`size`] and `flag`. `unsafe` is in [`ffi`] and [`backend`] only.
+//! [`log`]; [`plan`]; [`error`], [`text`], [`stats`], [`size`] and `flag`. `unsafe` is in [`ffi`] and [`backend`] only.
 
 #![warn(missing_docs)]
 
@@ -30,6 +30,7 @@ pub mod error;
 pub mod ffi;
 mod flag;
 pub mod log;
+pub mod plan;
 pub mod pool;
 pub mod size;
 pub mod stats;

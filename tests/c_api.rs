@@ -87,6 +87,10 @@ programs! {
     limits
     log
     oom
+    plan
+    plan_place
+    plan_search
+    plan_threads
     pools
     sizes
     structs
@@ -302,6 +306,14 @@ fn fork() {
     on_host(c("c99").source(source("fork"))).run();
     on_host(c("c17").source(source("fork")).args(["-O2"]).statically()).run();
     sanitized("fork").arg("alone").run();
+}
+
+#[test]
+fn fork_beside_threads_that_plan() {
+    if tools_are_there() {
+        let program = on_host(c("c11").source(source("plan_threads")));
+        program.arg("fork").run();
+    }
 }
 
 #[test]

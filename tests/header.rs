@@ -20,6 +20,10 @@ fn the_header_is_what_the_source_says() {
         .with_src(root.join("src/ffi/default_pool.rs"))
         .with_src(root.join("src/ffi/pools.rs"))
         .with_src(root.join("src/ffi/oom_handlers.rs"))
+        .with_src(root.join("src/ffi/plan/types.rs"))
+        .with_src(root.join("src/ffi/plan/planning.rs"))
+        .with_src(root.join("src/ffi/plan/check.rs"))
+        .with_src(root.join("src/ffi/plan/place.rs"))
         .generate()
         .expect("the sources can be read")
         .write(&mut generated);

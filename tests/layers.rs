@@ -10,7 +10,8 @@ const KNOWS: &[(&str, &[&str])] = &[
     (
         "ffi",
         &[
-            "pool", "trace", "alloc", "backend", "config", "log", "error", "stats", "size", "text",
+            "pool", "trace", "plan", "alloc", "backend", "config", "log", "error", "stats", "size",
+            "text",
         ],
     ),
     (
@@ -27,6 +28,7 @@ const KNOWS: &[(&str, &[&str])] = &[
     ),
     ("config", &["log", "error", "stats", "size", "text"]),
     ("log", &["text", "flag"]),
+    ("plan", &["error", "text"]),
     ("error", &["text"]),
     ("stats", &[]),
     ("size", &[]),

@@ -1,6 +1,6 @@
 //! Fork and exit.
 
-use super::boundary;
+use super::{boundary, plan};
 use crate::log::{self, Level};
 use crate::pool::{defaults, recorder, registry};
 use crate::text::text;
@@ -8,10 +8,16 @@ use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::sync::Once;
 
+/// What is locked while the process forks.
+struct Locked {
+    pools: registry::ForkGuard,
+    _plans: plan::ForkGuard,
+}
+
 thread_local! {
     /// What is locked between the two sides of a fork; both run on the forking thread. It has no
     /// destructor, so that a fork works while a thread ends.
-    static LOCKED: RefCell<ManuallyDrop<Option<registry::ForkGuard>>> =
+    static LOCKED: RefCell<ManuallyDrop<Option<Locked>>> =
         const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
@@ -37,11 +43,14 @@ pub(super) fn start() {
 }
 
 extern "C" fn before_fork() {
-    let locked = registry::lock_for_fork();
+    let locked = Locked {
+        _plans: plan::lock_for_fork(),
+        pools: registry::lock_for_fork(),
+    };
     LOCKED.with_borrow_mut(|slot| *slot = ManuallyDrop::new(Some(locked)));
 }
 
-fn take_locked() -> Option<registry::ForkGuard> {
+fn take_locked() -> Option<Locked> {
     LOCKED.with_borrow_mut(|slot| slot.take())
 }
 
@@ -51,7 +60,7 @@ extern "C" fn in_parent() {
 
 extern "C" fn in_child() {
     if let Some(locked) = take_locked() {
-        locked.in_child();
+        locked.pools.in_child();
     }
 }
 

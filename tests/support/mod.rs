@@ -6,5 +6,11 @@
 pub mod cc;
 pub mod double;
 pub mod golden;
+pub mod graphs;
+pub mod kernels;
+pub mod least;
+pub mod plan_bytes;
+pub mod plan_c;
+pub mod plan_rules;
 pub mod shared;
 pub mod tools;
