@@ -3,6 +3,7 @@
 mod doctor;
 mod generate;
 mod measure;
+mod planning;
 mod pool;
 mod program;
 mod replay;
@@ -24,7 +25,8 @@ enum Outcome {
     Incomplete,
 }
 
-/// Accelerator memory: replay allocation traces, generate them, look at this machine.
+/// Accelerator memory: replay allocation traces, plan spills, generate traces and graphs, look at this
+/// machine.
 #[derive(Parser)]
 #[command(name = "luma", version)]
 struct Arguments {
@@ -35,6 +37,9 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Replay(replay::Arguments),
+    Plan(planning::plan::Arguments),
+    Place(planning::place::Arguments),
+    Check(planning::check::Arguments),
     Doctor(doctor::Arguments),
     Generate(generate::Arguments),
 }
@@ -42,6 +47,9 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Replay(arguments) => replay::run(&arguments),
+        Command::Plan(arguments) => planning::plan::run(&arguments),
+        Command::Place(arguments) => planning::place::run(&arguments),
+        Command::Check(arguments) => planning::check::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Generate(arguments) => generate::run(&arguments),
     };

@@ -1,5 +1,7 @@
-//! `luma generate`: traces of programs that do not exist, the same on every machine.
+//! `luma generate`: traces of programs and graphs of kernels that do not exist, the same on every
+//! machine.
 
+mod kernels;
 mod kv_cache;
 mod rng;
 mod serving;
@@ -12,22 +14,46 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use clap::ValueEnum;
+use clap::Subcommand;
 
 use crate::Outcome;
 use rng::Rng;
 use tape::Tape;
 
-/// Generate an allocation trace
+/// Generate an allocation trace, or a graph of a kernel
 ///
-/// The trace follows from the kind, the seed and the number of events alone. Its blocks are all
-/// freed at the end, but for those that were live before it began.
+/// It follows from the arguments alone. A trace's blocks are all freed at the end, but for those
+/// that were live before it began. A graph is for luma plan.
 #[derive(clap::Args)]
+#[command(
+    override_usage = "luma generate <training|serving|kv-cache|shifting> --seed <N> [OPTIONS]\n       \
+                            luma generate <matmul|attention|conv> [OPTIONS]"
+)]
 pub struct Arguments {
-    /// What the program seems to do
-    #[arg(value_enum)]
-    kind: Kind,
+    #[command(subcommand)]
+    what: What,
+}
 
+#[derive(Subcommand)]
+enum What {
+    /// A trace: steps of training; activations kept forward, freed backward, gradients, optimizer states
+    Training(TraceArguments),
+    /// A trace: requests of very different lengths that arrive and end at different times
+    Serving(TraceArguments),
+    /// A trace: key-value caches that grow: by pages, and by doubling and copying
+    KvCache(TraceArguments),
+    /// A trace: steps whose sizes follow a token count that is never the same
+    Shifting(TraceArguments),
+    /// A graph: a product of matrices by tiles
+    Matmul(kernels::Matmul),
+    /// A graph: attention by blocks of keys, with a running softmax
+    Attention(kernels::Attention),
+    /// A graph: convolutions down to small maps and up again, with links across
+    Conv(kernels::Conv),
+}
+
+#[derive(clap::Args)]
+struct TraceArguments {
     /// Another seed, another trace
     #[arg(long, value_name = "N")]
     seed: u64,
@@ -42,28 +68,38 @@ pub struct Arguments {
     out: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// What the program of a trace seems to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Steps of training: activations kept forward, freed backward, gradients, optimizer states
     Training,
-    /// Requests of very different lengths that arrive and end at different times
     Serving,
-    /// Key-value caches that grow: by pages, and by doubling and copying
     KvCache,
-    /// Steps whose sizes follow a token count that is never the same
     Shifting,
 }
 
 impl Kind {
     /// The name on the command line.
-    fn name(self) -> String {
-        let value = self.to_possible_value().expect("no kind is hidden");
-        value.get_name().to_string()
+    fn name(self) -> &'static str {
+        match self {
+            Self::Training => "training",
+            Self::Serving => "serving",
+            Self::KvCache => "kv-cache",
+            Self::Shifting => "shifting",
+        }
     }
 }
 
 pub fn run(arguments: &Arguments) -> Result<Outcome> {
-    let text = generate(arguments.kind, arguments.seed, arguments.events as usize);
+    let (kind, arguments) = match &arguments.what {
+        What::Training(arguments) => (Kind::Training, arguments),
+        What::Serving(arguments) => (Kind::Serving, arguments),
+        What::KvCache(arguments) => (Kind::KvCache, arguments),
+        What::Shifting(arguments) => (Kind::Shifting, arguments),
+        What::Matmul(arguments) => return kernels::matmul(arguments),
+        What::Attention(arguments) => return kernels::attention(arguments),
+        What::Conv(arguments) => return kernels::conv(arguments),
+    };
+    let text = generate(kind, arguments.seed, arguments.events as usize);
     match &arguments.out {
         Some(path) => fs::write(path, text).with_context(|| path.display().to_string())?,
         None => std::io::stdout().lock().write_all(text.as_bytes())?,
@@ -92,6 +128,8 @@ mod tests {
     use super::*;
     use luma::trace::{Event, Op, Reader};
 
+    const KINDS: &[Kind] = &[Kind::Training, Kind::Serving, Kind::KvCache, Kind::Shifting];
+
     fn events(text: &str) -> Vec<Event> {
         Reader::new(text.as_bytes())
             .collect::<Result<_, _>>()
@@ -107,7 +145,7 @@ mod tests {
 
     #[test]
     fn traces_are_valid_and_free_what_they_allocate() {
-        for kind in Kind::value_variants() {
+        for kind in KINDS {
             for (seed, count) in [(0, 1), (1, 3000), (u64::MAX, 20_000)] {
                 let events = events(&generate(*kind, seed, count));
                 let number = |op| events.iter().filter(|event| event.op == op).count();
@@ -124,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_number_of_events_is_about_what_was_asked_for() {
-        for kind in Kind::value_variants() {
+        for kind in KINDS {
             let count = events(&generate(*kind, 7, 10_000)).len();
             assert!((10_000..15_000).contains(&count), "{kind:?}: {count}");
         }
@@ -132,7 +170,7 @@ mod tests {
 
     #[test]
     fn seeds_make_a_difference_and_kinds_too() {
-        let bodies: Vec<String> = Kind::value_variants()
+        let bodies: Vec<String> = KINDS
             .iter()
             .flat_map(|kind| [1, 2].map(|seed| generate(*kind, seed, 500)))
             .map(|text| text.split_once('\n').unwrap().1.to_string())
@@ -148,7 +186,7 @@ mod tests {
     /// The traces under examples/traces and every published figure rest on these.
     #[test]
     fn the_text_is_the_same_on_every_machine() {
-        let sums: Vec<String> = Kind::value_variants()
+        let sums: Vec<String> = KINDS
             .iter()
             .map(|kind| {
                 format!(

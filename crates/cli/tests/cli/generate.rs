@@ -30,12 +30,15 @@ fn a_file_holds_what_would_be_printed() {
 
 #[test]
 fn wrong_arguments_are_told() {
-    let cases: [(&[&str], &str); 4] = [
-        (&["generate", "--seed", "1"], "<KIND>"),
+    let cases: [(&[&str], &str); 7] = [
+        (
+            &["generate", "--seed", "1"],
+            "<training|serving|kv-cache|shifting>",
+        ),
         (&["generate", "training"], "--seed <N>"),
         (
             &["generate", "weather", "--seed", "1"],
-            "training, serving, kv-cache, shifting",
+            "<training|serving|kv-cache|shifting>",
         ),
         (
             &[
@@ -48,6 +51,12 @@ fn wrong_arguments_are_told() {
             ],
             "luma: no/such/folder/t.csv: No such file",
         ),
+        (&["generate", "matmul", "--tiles", "4x0x4"], "such as 4x6x6"),
+        (
+            &["generate", "matmul", "--tiles", "1000x1000x1000"],
+            "more than 2000000 operations on tiles: make --tiles smaller",
+        ),
+        (&["generate", "conv", "--weights", "0"], "--weights"),
     ];
     for (arguments, told) in cases {
         let run = luma(arguments);

@@ -7,7 +7,9 @@ mod doctor;
 #[path = "../../../../tests/support/double.rs"]
 mod double;
 mod generate;
+mod graphs;
 mod page;
+mod planning;
 mod replay;
 mod smallest;
 #[allow(dead_code)]
