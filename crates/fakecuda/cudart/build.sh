@@ -26,8 +26,8 @@ cc=${CC:-gcc}
 
 # What was built last has this list of inputs beside it, and is newer than all sources: nothing to do.
 inputs="$include13 $include12 $cxx $cc"
-if [ -e "$out/inputs" ] && [ "$(cat "$out/inputs")" = "$inputs" ] &&
-    [ -z "$(find "$here" -newer "$out/inputs" -print -quit)" ]; then
+if [ -e "$out/.inputs" ] && [ "$(cat "$out/.inputs")" = "$inputs" ] &&
+    [ -z "$(find "$here" -newer "$out/.inputs" -print -quit)" ]; then
     exit
 fi
 
@@ -91,4 +91,4 @@ if [ "$include12" != none ]; then
     version 12 "$out/cuda12" "$include12" "$include13"
     ln -sfn ../libcudart.so.12 "$out/cuda12/libcudart.so"
 fi
-echo "$inputs" >"$out/inputs"
+echo "$inputs" >"$out/.inputs"
