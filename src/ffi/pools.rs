@@ -23,24 +23,6 @@ unsafe impl Versioned for luma_pool_config_t {
     const NAME: &'static str = "luma_pool_config_t";
     const INIT: &'static str = "LUMA_POOL_CONFIG_INIT";
     const FIRST_SIZE: usize = 88;
-    fn zeroed() -> Self {
-        Self {
-            struct_size: size_of::<Self>(),
-            backend: 0,
-            device: 0,
-            preset: 0,
-            growth: 0,
-            memory_limit: 0,
-            min_segment_bytes: 0,
-            min_split_bytes: 0,
-            split_when_double: 0,
-            release_on_failure: 0,
-            capacity: 0,
-            alloc_fn: None,
-            free_fn: None,
-            user: std::ptr::null_mut(),
-        }
-    }
 }
 
 // SAFETY: as above.
@@ -48,12 +30,6 @@ unsafe impl Versioned for luma_stats_t {
     const NAME: &'static str = "luma_stats_t";
     const INIT: &'static str = "LUMA_STATS_INIT";
     const FIRST_SIZE: usize = 144;
-    fn zeroed() -> Self {
-        Self {
-            struct_size: size_of::<Self>(),
-            ..Self::default()
-        }
-    }
 }
 
 pub(super) fn to_stats(stats: &Stats) -> luma_stats_t {

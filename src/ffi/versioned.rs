@@ -18,8 +18,16 @@ pub(super) unsafe trait Versioned: Copy {
     const INIT: &'static str;
     /// Its size in the first version that had it.
     const FIRST_SIZE: usize;
+
     /// All zero, but for its size.
-    fn zeroed() -> Self;
+    fn zeroed() -> Self {
+        // SAFETY: any bytes are a valid value, zeros too, and the first field is the size.
+        unsafe {
+            let mut value: Self = std::mem::zeroed();
+            (&raw mut value).cast::<usize>().write(size_of::<Self>());
+            value
+        }
+    }
 }
 
 fn check_size<T: Versioned>(size: usize) -> Result<()> {
