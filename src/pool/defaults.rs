@@ -241,16 +241,18 @@ fn make(config: &PoolConfig, device: Option<i32>) -> Result<&'static Slot> {
         CONFIG.get_or_init(|| config);
         return Ok(SINGLE.get_or_init(|| slot));
     }
-    let device = match device {
-        Some(device) => device,
-        None if cuda::devices()? > 0 && cuda::current_context()? != ContextKey::NONE => {
-            let slot = append(CudaBackend::of_current_context()?, &config)?;
-            CONFIG.get_or_init(|| config);
-            return Ok(slot);
+    let backend = match device {
+        Some(device) => CudaBackend::of_device(device, Kind::Device)?,
+        None => {
+            // That there is no driver or no device comes before what it says of contexts.
+            cuda::devices()?;
+            match cuda::current_context()? {
+                ContextKey::NONE => CudaBackend::of_device(0, Kind::Device)?,
+                _ => CudaBackend::of_current_context()?,
+            }
         }
-        None => 0,
     };
-    let slot = append(CudaBackend::of_device(device, Kind::Device)?, &config)?;
+    let slot = append(backend, &config)?;
     CONFIG.get_or_init(|| config);
     Ok(slot)
 }

@@ -40,7 +40,7 @@ impl Context {
         unsafe { driver.current_device(&mut device) }?;
         if is_primary_active(driver, device)? {
             let primary = Self::primary(driver, device)?;
-            if primary.handle.load(Ordering::Relaxed) == handle {
+            if primary.handle() == handle {
                 return Ok(primary);
             }
         }

@@ -93,8 +93,13 @@ impl Failure {
         if self.is_out_of_memory() {
             BackendError::OutOfMemory
         } else {
-            BackendError::Failed(self.into_error(driver))
+            self.without_request(driver)
         }
+    }
+
+    /// The failure of a call that asks for no memory, as the pool sees it.
+    pub(super) fn without_request(self, driver: &Driver) -> BackendError {
+        BackendError::Failed(self.into_error(driver))
     }
 
     fn message(self, driver: &Driver) -> Text {

@@ -61,15 +61,12 @@ impl CudaBackend {
         failure.into_backend_error(self.context.driver())
     }
 
-    /// The failure of a call that asks for no memory.
-    fn without_request(&self, failure: Failure) -> BackendError {
-        BackendError::Failed(failure.into_error(self.context.driver()))
-    }
-
     /// Waits for work that may still use free blocks: unmapping does not.
     fn wait_for_freed_blocks(&self) -> BackendResult<()> {
         match self.context.within(wait_for_default_stream) {
-            Err(failure) if !failure.took_the_memory() => Err(self.without_request(failure)),
+            Err(failure) if !failure.took_the_memory() => {
+                Err(failure.without_request(self.context.driver()))
+            }
             _ => Ok(()),
         }
     }
@@ -131,7 +128,7 @@ impl Backend for CudaBackend {
             Kind::Device => self
                 .context
                 .within(memory_info)
-                .map_err(|failure| self.without_request(failure)),
+                .map_err(|failure| failure.without_request(self.context.driver())),
             // Pinned memory is as much as the system lets go, and managed memory may be more than
             // the device has.
             Kind::Pinned | Kind::Managed => Ok(None),
@@ -196,7 +193,9 @@ impl Backend for CudaBackend {
             }
         });
         match released {
-            Err(failure) if !failure.took_the_memory() => Err(self.without_request(failure)),
+            Err(failure) if !failure.took_the_memory() => {
+                Err(failure.without_request(self.context.driver()))
+            }
             _ => Ok(()),
         }
     }

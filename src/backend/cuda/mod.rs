@@ -40,7 +40,10 @@ pub fn is_available() -> Result<bool> {
 /// # Errors
 /// `NoDevice`: there is no driver or no device, or the driver fails.
 pub fn devices() -> Result<i32> {
-    let driver = usable()?;
+    count(usable()?)
+}
+
+fn count(driver: &Driver) -> Result<i32> {
     driver
         .devices()
         .map_err(|failure| failure.into_error(driver))
@@ -55,9 +58,15 @@ fn usable() -> Result<&'static Driver> {
 /// # Errors
 /// `NoDevice`: as [`devices`], or there is no such device.
 pub fn check_device(device: i32) -> Result<()> {
-    let count = devices()?;
+    usable_for(device).map(|_| ())
+}
+
+/// The driver, which has the device.
+fn usable_for(device: i32) -> Result<&'static Driver> {
+    let driver = usable()?;
+    let count = count(driver)?;
     if (0..count).contains(&device) {
-        return Ok(());
+        return Ok(driver);
     }
     let last = count - 1;
     Err(Error::new(
@@ -92,8 +101,7 @@ impl CudaBackend {
     /// # Errors
     /// `NoDevice`: there is no such device. What the driver fails with.
     pub fn of_device(device: i32, kind: Kind) -> Result<Self> {
-        check_device(device)?;
-        let driver = usable()?;
+        let driver = usable_for(device)?;
         Context::primary(driver, device)
             .and_then(|context| Self::new(context, kind))
             .map_err(|failure| failure.into_error(driver))

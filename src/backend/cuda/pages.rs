@@ -59,7 +59,18 @@ struct Range {
     mapped: Vec<u64>,
 }
 
+impl Ranges {
+    /// The range that the pool uses at an address.
+    fn at(&mut self, addr: u64) -> Option<&mut Range> {
+        self.used.iter_mut().find(|range| range.contains(addr))
+    }
+}
+
 impl Range {
+    fn contains(&self, addr: u64) -> bool {
+        addr >= self.base && addr - self.base < self.span
+    }
+
     fn has(&self, page: u64) -> bool {
         self.mapped[(page / 64) as usize] >> (page % 64) & 1 != 0
     }
@@ -112,11 +123,6 @@ impl VirtualMemory {
 
     fn told(&self, failure: Failure) -> BackendError {
         failure.into_backend_error(self.driver)
-    }
-
-    /// The failure of a call that asks for no memory.
-    fn without_request(&self, failure: Failure) -> BackendError {
-        BackendError::Failed(failure.into_error(self.driver))
     }
 
     /// The pool has forgotten all ranges. No driver call.
@@ -209,7 +215,7 @@ impl VirtualMemory {
         match self.free_addresses(base, span) {
             Ok(()) => {}
             Err(failure) if failure.is_the_end() => {}
-            Err(failure) => return Err(self.without_request(failure)),
+            Err(failure) => return Err(failure.without_request(self.driver)),
         }
         self.ranges().used.retain(|range| range.base != base);
         Ok(())
@@ -217,8 +223,8 @@ impl VirtualMemory {
 
     /// The first run of mapped pages from `at` up to `end`.
     fn next_mapped(&self, at: u64, end: u64) -> Option<(u64, u64)> {
-        let ranges = self.ranges();
-        let range = ranges.used.iter().find(|range| range.contains(at))?;
+        let mut ranges = self.ranges();
+        let range = ranges.at(at)?;
         let page = |addr: u64| (addr - range.base) / self.page;
         let first = (page(at)..page(end)).find(|&page| range.has(page))?;
         let last = (first..page(end))
@@ -273,12 +279,12 @@ impl VirtualMemory {
             if failure.is_the_end() {
                 break;
             }
-            let error = self.without_request(failure);
+            let error = failure.without_request(self.driver);
             // Free pages have no contents to lose: others in their place are as good.
             if done > 0 {
                 if let Err(failure) = self.map_pages(addr, done) {
                     self.note(addr, done, false);
-                    let second = self.without_request(failure);
+                    let second = failure.without_request(self.driver);
                     log::log(Level::Error, || {
                         text!(
                             "{done} bytes at {addr:#x} lost their memory, and using them will fail: {error}; and then {second}"
@@ -293,15 +299,16 @@ impl VirtualMemory {
     }
 
     fn is_mapped(&self, addr: u64) -> bool {
-        let ranges = self.ranges();
-        let range = ranges.used.iter().find(|range| range.contains(addr));
-        range.is_some_and(|range| range.has((addr - range.base) / self.page))
+        let mut ranges = self.ranges();
+        ranges
+            .at(addr)
+            .is_some_and(|range| range.has((addr - range.base) / self.page))
     }
 
     /// Writes down that pages were mapped or unmapped.
     fn note(&self, addr: u64, bytes: u64, mapped: bool) {
         let mut ranges = self.ranges();
-        if let Some(range) = ranges.used.iter_mut().find(|range| range.contains(addr)) {
+        if let Some(range) = ranges.at(addr) {
             let first = (addr - range.base) / self.page;
             for page in first..first + bytes / self.page {
                 range.set(page, mapped);
@@ -379,11 +386,5 @@ impl Drop for VirtualMemory {
     fn drop(&mut self) {
         // A pool that was destroyed after a reset has not come to it.
         self.bury_orphans();
-    }
-}
-
-impl Range {
-    fn contains(&self, addr: u64) -> bool {
-        addr >= self.base && addr - self.base < self.span
     }
 }
