@@ -66,16 +66,9 @@ pub fn built(name: &str) -> PathBuf {
 pub fn library_folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        // One folder for all test processes; each puts the links there in one step.
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lib");
-        fs::create_dir_all(&folder).expect("a folder for the library can be made");
-        for name in [soname(), "libluma.so".to_owned()] {
-            let link = folder.join(format!("{name}.{}", std::process::id()));
-            let _ = fs::remove_file(&link);
-            std::os::unix::fs::symlink(built("libluma.so"), &link).expect("a link can be made");
-            fs::rename(&link, folder.join(name)).expect("a link can be put in place");
-        }
-        folder
+        let soname = soname();
+        let names = [&*soname, "libluma.so"];
+        tools::folder_of_links("lib", &names.map(|name| (name, built("libluma.so"))))
     })
 }
 

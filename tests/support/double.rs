@@ -7,31 +7,14 @@ use libloading::Library;
 use std::{
     ffi::{CString, c_char, c_int, c_void},
     path::{Path, PathBuf},
-    process::Command,
     sync::OnceLock,
 };
 
-/// The library, built if that is necessary. Cargo does not build the libraries of other packages for
-/// a test by itself.
+/// The library, built if that is necessary.
 #[must_use]
 pub fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        // A test lies in <target>/<profile>/deps.
-        let test = std::env::current_exe().expect("a test knows its own path");
-        let profile = test.ancestors().nth(2).expect("a test lies in a folder");
-        let mut build = Command::new(env!("CARGO"));
-        build
-            .args(["build", "--quiet", "--locked", "-p", "fakecuda"])
-            .arg("--target-dir")
-            .arg(profile.parent().expect("a profile lies in a folder"))
-            .current_dir(env!("CARGO_MANIFEST_DIR"));
-        if profile.ends_with("release") {
-            build.arg("--release");
-        }
-        tools::succeed(&mut build, BUILD_TIME);
-        profile.join("libfakecuda.so")
-    })
+    LIBRARY.get_or_init(|| tools::built_packages(&["fakecuda"]).join("libfakecuda.so"))
 }
 
 /// A folder in which programs find the double as the driver, by `LD_LIBRARY_PATH`.
@@ -39,15 +22,8 @@ pub fn library() -> &'static Path {
 pub fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("driver");
-        std::fs::create_dir_all(&folder).expect("a folder for the driver can be made");
-        for name in ["libcuda.so.1", "libcuda.so"] {
-            let link = folder.join(format!("{name}.{}", std::process::id()));
-            let _ = std::fs::remove_file(&link);
-            std::os::unix::fs::symlink(library(), &link).expect("a link can be made");
-            std::fs::rename(&link, folder.join(name)).expect("a link can be put in place");
-        }
-        folder
+        let names = ["libcuda.so.1", "libcuda.so"];
+        tools::folder_of_links("driver", &names.map(|name| (name, library().to_owned())))
     })
 }
 

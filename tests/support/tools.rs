@@ -46,7 +46,14 @@ pub fn available(tools: &[&str]) -> bool {
     }
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    let message = format!("SKIPPED: {test}: not installed: {}\n", missing.join(", "));
+    skipped(test, &format!("not installed: {}", missing.join(", ")));
+    false
+}
+
+/// Says that a test is skipped, past the test harness's capture; with `LUMA_TEST_REQUIRE_TOOLS=1` that is
+/// a failure.
+pub fn skipped(test: &str, why: &str) {
+    let message = format!("SKIPPED: {test}: {why}\n");
     assert!(
         std::env::var_os("LUMA_TEST_REQUIRE_TOOLS").is_none_or(|value| value != "1"),
         "{message}"
@@ -55,7 +62,6 @@ pub fn available(tools: &[&str]) -> bool {
     std::io::stderr()
         .write_all(message.as_bytes())
         .expect("stderr can be written to");
-    false
 }
 
 /// Whether `tool` is on the search path.
@@ -76,6 +82,42 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
         }
     }
     command
+}
+
+/// `<target>/<profile>`, with the libraries of other packages of the workspace in it as the sources are
+/// now. Cargo does not build them for a test by itself.
+#[must_use]
+pub fn built_packages(packages: &[&str]) -> PathBuf {
+    // A test lies in <target>/<profile>/deps.
+    let test = std::env::current_exe().expect("a test knows its own path");
+    let profile = test.ancestors().nth(2).expect("a test lies in a folder");
+    let mut build = Command::new(env!("CARGO"));
+    build
+        .args(["build", "--quiet", "--locked"])
+        .args(packages.iter().flat_map(|package| ["-p", package]))
+        .arg("--target-dir")
+        .arg(profile.parent().expect("a profile lies in a folder"))
+        .current_dir(env!("CARGO_MANIFEST_DIR"));
+    if profile.ends_with("release") {
+        build.arg("--release");
+    }
+    succeed(&mut build, BUILD_TIME);
+    profile.to_owned()
+}
+
+/// A folder under cargo's for tests with a link of each name, for all test processes: each puts the links
+/// there in one step.
+#[must_use]
+pub fn folder_of_links(folder: &str, links: &[(&str, PathBuf)]) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    fs::create_dir_all(&folder).expect("a folder for links can be made");
+    for (name, target) in links {
+        let link = folder.join(format!("{name}.{}", std::process::id()));
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(target, &link).expect("a link can be made");
+        fs::rename(&link, folder.join(name)).expect("a link can be put in place");
+    }
+    folder
 }
 
 /// How a command ended, and what it wrote.

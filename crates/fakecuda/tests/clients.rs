@@ -2,15 +2,12 @@
 //! numba-cuda. Each does real work and checks contents.
 
 mod support;
-// Each test program uses a part of it.
-#[allow(dead_code)]
-#[path = "../../../tests/support/tools.rs"]
-mod tools;
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use support::tools;
 
 /// A first start compiles Python's own files.
 const RUN_TIME: Duration = Duration::from_secs(300);
@@ -69,7 +66,7 @@ fn cudarc() {
     };
     let fetched = tools::run(&mut cargo("fetch"), tools::BUILD_TIME);
     if !fetched.status.success() {
-        return support::skipped("cudarc", "its sources cannot be had");
+        return support::tools::skipped("cudarc", "its sources cannot be had");
     }
     tools::succeed(
         cargo("build").arg("--target-dir").arg(&target),
@@ -87,10 +84,13 @@ fn python(name: &str, file: &str) {
     );
     let interpreter = made.join("bin/python");
     if !interpreter.exists() {
-        return support::skipped(name, "no Python clients (scripts/cuda-clients makes them)");
+        return support::tools::skipped(
+            name,
+            "no Python clients (scripts/cuda-clients makes them)",
+        );
     }
     let Some(toolkit) = support::toolkit() else {
-        return support::skipped(name, "no CUDA toolkit (scripts/cuda-toolkit makes one)");
+        return support::tools::skipped(name, "no CUDA toolkit (scripts/cuda-toolkit makes one)");
     };
     // numba-cuda's compiler is in the toolkit.
     runs(name, &[&toolkit.join("lib")], || {

@@ -3,15 +3,12 @@
 //! that run late.
 
 mod support;
-// Each test program uses a part of it.
-#[allow(dead_code)]
-#[path = "../../../tests/support/tools.rs"]
-mod tools;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use support::tools;
 
 const BUILD_TIME: Duration = Duration::from_secs(120);
 /// A rule that hangs ends itself before.

@@ -2,13 +2,10 @@
 
 #[path = "../support/mod.rs"]
 mod support;
-// Each test program uses a part of it.
-#[allow(dead_code)]
-#[path = "../../../../tests/support/tools.rs"]
-mod tools;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use support::tools;
 
 const BUILD_TIME: Duration = Duration::from_secs(300);
 const RUN_TIME: Duration = Duration::from_secs(60);
@@ -22,7 +19,7 @@ fn toolkit() -> Option<PathBuf> {
     let found = support::toolkit().filter(|folder| folder.join("bin/nvcc").is_file());
     if found.is_none() {
         let why = "no nvcc (scripts/cuda-toolkit makes one)";
-        support::skipped("images", why);
+        tools::skipped("images", why);
     }
     found.filter(|_| tools::available(&["gcc", "g++"]))
 }

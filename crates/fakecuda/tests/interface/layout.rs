@@ -308,7 +308,7 @@ fn structures_lie_as_the_header_has_them() {
         return;
     };
     if !support::has("cc") {
-        return support::skipped(test, "no C compiler");
+        return support::tools::skipped(test, "no C compiler");
     }
     let layouts = layouts();
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));

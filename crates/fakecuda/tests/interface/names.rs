@@ -40,7 +40,7 @@ fn the_table_is_what_the_generator_writes() {
         return;
     };
     if !support::has("python3") {
-        return support::skipped(test, "python3 is not installed");
+        return support::tools::skipped(test, "python3 is not installed");
     }
     let generator = support::package().join("names/generate.py");
     let written = support::succeed(Command::new("python3").arg(generator).arg(headers));

@@ -77,7 +77,7 @@ fn the_header_is_c_and_cpp_without_warnings() {
     let header = support::package().join("include/fakecuda.h");
     for (compiler, language, standard) in [("cc", "c", "c99"), ("c++", "c++", "c++11")] {
         if !support::has(compiler) {
-            support::skipped(
+            support::tools::skipped(
                 "fakecuda.h compiles",
                 &format!("{compiler} is not installed"),
             );
@@ -113,10 +113,10 @@ int main() {
 fn the_page_s_commands_work() {
     let test = "the commands of docs/fakecuda.md";
     if support::toolkit().is_none() {
-        return support::skipped(test, "no CUDA toolkit (scripts/cuda-toolkit makes one)");
+        return support::tools::skipped(test, "no CUDA toolkit (scripts/cuda-toolkit makes one)");
     }
     if !support::has("g++") {
-        return support::skipped(test, "no C++ compiler");
+        return support::tools::skipped(test, "no C++ compiler");
     }
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("my_test.cu");
     fs::write(&program, PROGRAM).expect("the program can be written");

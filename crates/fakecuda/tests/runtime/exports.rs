@@ -39,7 +39,7 @@ fn names_and_versions() {
     };
     for major in [12, 13] {
         if major == 12 && compiler.headers_of_12().is_none() {
-            support::skipped(
+            support::tools::skipped(
                 "names_and_versions",
                 "no headers of CUDA 12 beside the toolkit",
             );
@@ -65,7 +65,7 @@ fn lists_are_nvidias() {
             assert_eq!(exported(&library), listed(major));
         } else {
             let why = format!("no {}", library.display());
-            support::skipped("lists_are_nvidias", &why);
+            support::tools::skipped("lists_are_nvidias", &why);
         }
     }
 }

@@ -3,16 +3,13 @@
 
 #[path = "../support/mod.rs"]
 mod support;
-// Each test program uses a part of it.
-#[allow(dead_code)]
-#[path = "../../../../tests/support/tools.rs"]
-mod tools;
 
 mod exports;
 mod program;
 mod runtimes;
 
 use program::{Program, build, compiler, sources};
+use support::tools;
 
 /// The program runs with both runtimes in every mode, with more flags and environment.
 fn runs(name: &str, flags: &[&str], env: &[(&str, &str)]) {

@@ -50,7 +50,7 @@ pub fn compiler() -> Option<&'static Compiler> {
         Ok(compiler) => Some(compiler),
         Err(why) => {
             let thread = std::thread::current();
-            support::skipped(thread.name().unwrap_or("a test"), why);
+            support::tools::skipped(thread.name().unwrap_or("a test"), why);
             None
         }
     }

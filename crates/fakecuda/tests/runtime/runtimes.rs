@@ -44,7 +44,7 @@ fn parts(compiler: &Compiler, folder: &Path) -> Vec<(String, &'static str)> {
         parts.push((part(folder, "shared12", &twelve, &shared), "12090"));
         parts.push((part(folder, "static12", &twelve, &archive), "12090"));
     } else {
-        support::skipped(
+        support::tools::skipped(
             "memory_of_one_is_freed_by_another",
             "no headers of CUDA 12 beside the toolkit",
         );
@@ -80,7 +80,7 @@ fn version_12() {
         return;
     };
     let Some(headers) = compiler.headers_of_12() else {
-        support::skipped("version_12", "no headers of CUDA 12 beside the toolkit");
+        support::tools::skipped("version_12", "no headers of CUDA 12 beside the toolkit");
         return;
     };
     let folder = tools::Folder::new("version12");
