@@ -39,14 +39,17 @@ pub fn newer(node: KernelNodeV1) -> KernelNode {
     }
 }
 
-/// Adds a node whose content is given.
+/// Adds a node with the content that `make` gives.
 unsafe fn add(
-    state: &mut State,
     to: *mut u64,
     graph: u64,
-    edges: Vec<Edge>,
-    content: Content,
+    (dependencies, count): (*const u64, usize),
+    make: impl FnOnce(&mut State) -> Result<Content>,
 ) -> Result {
+    // SAFETY: the caller gives so many dependencies.
+    let edges = unsafe { edges(dependencies, ptr::null(), count)? };
+    let mut state = lock();
+    let content = make(&mut state)?;
     if to.is_null() {
         return Err(Code::INVALID_VALUE);
     }
@@ -203,8 +206,7 @@ unsafe fn change_executable_any(executable: u64, node: u64, to: *const NodeParam
 
 driver! {
     fn cuGraphAddEmptyNode(node: *mut u64, graph: u64, dependencies: *const u64, count: usize) {
-        let edges = edges(dependencies, ptr::null(), count)?;
-        add(&mut lock(), node, graph, edges, Content::Empty)
+        add(node, graph, (dependencies, count), |_| Ok(Content::Empty))
     }
 
     fn cuGraphAddKernelNode(
@@ -214,10 +216,9 @@ driver! {
         count: usize,
         parameters: *const KernelNodeV1,
     ) {
-        let edges = edges(dependencies, ptr::null(), count)?;
-        let mut state = lock();
-        let content = state.kernel_content(&newer(read(parameters)?))?;
-        add(&mut state, node, graph, edges, content)
+        add(node, graph, (dependencies, count), |state| {
+            state.kernel_content(&newer(read(parameters)?))
+        })
     }
 
     fn cuGraphAddKernelNode_v2(
@@ -227,10 +228,7 @@ driver! {
         count: usize,
         parameters: *const KernelNode,
     ) {
-        let edges = edges(dependencies, ptr::null(), count)?;
-        let mut state = lock();
-        let content = state.kernel_content(&read(parameters)?)?;
-        add(&mut state, node, graph, edges, content)
+        add(node, graph, (dependencies, count), |state| state.kernel_content(&read(parameters)?))
     }
 
     fn cuGraphAddMemcpyNode(
@@ -241,11 +239,10 @@ driver! {
         parameters: *const Copy3D,
         context: u64,
     ) {
-        let edges = edges(dependencies, ptr::null(), count)?;
-        let mut state = lock();
-        let context = state.context_or_current(context)?;
-        let content = state.copy_content(context, &read(parameters)?)?;
-        add(&mut state, node, graph, edges, content)
+        add(node, graph, (dependencies, count), |state| {
+            let context = state.context_or_current(context)?;
+            state.copy_content(context, &read(parameters)?)
+        })
     }
 
     fn cuGraphAddMemsetNode(
@@ -256,11 +253,10 @@ driver! {
         parameters: *const SetNodeV1,
         context: u64,
     ) {
-        let edges = edges(dependencies, ptr::null(), count)?;
-        let mut state = lock();
-        let context = state.context_or_current(context)?;
-        let content = state.set_content(context, &read(parameters)?)?;
-        add(&mut state, node, graph, edges, content)
+        add(node, graph, (dependencies, count), |state| {
+            let context = state.context_or_current(context)?;
+            state.set_content(context, &read(parameters)?)
+        })
     }
 
     fn cuGraphAddHostNode(
@@ -270,10 +266,7 @@ driver! {
         count: usize,
         parameters: *const HostNodeV1,
     ) {
-        let edges = edges(dependencies, ptr::null(), count)?;
-        let mut state = lock();
-        let content = state.host_content(&read(parameters)?)?;
-        add(&mut state, node, graph, edges, content)
+        add(node, graph, (dependencies, count), |state| state.host_content(&read(parameters)?))
     }
 
     fn cuGraphAddChildGraphNode(
@@ -298,10 +291,10 @@ driver! {
         count: usize,
         event: u64,
     ) {
-        let edges = edges(dependencies, ptr::null(), count)?;
-        let mut state = lock();
-        state.exec.event(event)?;
-        add(&mut state, node, graph, edges, Content::EventRecord { event })
+        add(node, graph, (dependencies, count), |state| {
+            state.exec.event(event)?;
+            Ok(Content::EventRecord { event })
+        })
     }
 
     fn cuGraphAddEventWaitNode(
@@ -311,10 +304,10 @@ driver! {
         count: usize,
         event: u64,
     ) {
-        let edges = edges(dependencies, ptr::null(), count)?;
-        let mut state = lock();
-        state.exec.event(event)?;
-        add(&mut state, node, graph, edges, Content::EventWait { event })
+        add(node, graph, (dependencies, count), |state| {
+            state.exec.event(event)?;
+            Ok(Content::EventWait { event })
+        })
     }
 
     fn cuGraphAddNode(
