@@ -76,6 +76,18 @@ pub(super) unsafe fn read<T: Versioned>(from: *const T) -> Result<T> {
     Ok(value)
 }
 
+/// Reads a struct of the caller's version; all zero where there is none.
+///
+/// # Safety
+/// As [`read`].
+pub(super) unsafe fn read_or_zeroed<T: Versioned>(from: *const T) -> Result<T> {
+    if from.is_null() {
+        return Ok(T::zeroed());
+    }
+    // SAFETY: the caller's contract.
+    unsafe { read(from) }
+}
+
 /// Writes a struct in the caller's version, and leaves its size as it is.
 ///
 /// # Safety

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ffi::boundary::{call, null};
 use crate::ffi::process;
 use crate::ffi::types::luma_status_t;
-use crate::ffi::versioned::{self, Versioned};
+use crate::ffi::versioned;
 use crate::plan::place::{self, Lifetime, Placement};
 use crate::plan::{Control, Progress};
 
@@ -20,11 +20,8 @@ unsafe fn run(
 ) -> Result<Placement> {
     // SAFETY: the caller's contract.
     let lifetimes = unsafe { input::array("lifetimes", lifetimes, count) }?;
-    let options = match options.is_null() {
-        true => luma_place_options_t::zeroed(),
-        // SAFETY: the caller's contract.
-        false => unsafe { versioned::read(options) }?,
-    };
+    // SAFETY: the caller's contract.
+    let options = unsafe { versioned::read_or_zeroed(options) }?;
     input::unused("reserved of luma_place_options_t", options.reserved.into())?;
     // SAFETY: the caller's contract.
     let callback = unsafe { ProgressCallback::new(options.progress, options.user) };

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::ffi::boundary::{call, null};
 use crate::ffi::process;
 use crate::ffi::types::luma_status_t;
-use crate::ffi::versioned::{self, Versioned};
+use crate::ffi::versioned;
 use crate::plan::{self, Control, Graph, Level, Options, Plan, Progress};
 use crate::text::text;
 use core::ffi::c_int;
@@ -45,11 +45,8 @@ unsafe fn make(
         };
         (input::graph(graph)?, order)
     };
-    let options = match options.is_null() {
-        true => luma_plan_options_t::zeroed(),
-        // SAFETY: the caller's contract.
-        false => unsafe { versioned::read(options) }?,
-    };
+    // SAFETY: the caller's contract.
+    let options = unsafe { versioned::read_or_zeroed(options) }?;
     input::unused("reserved of luma_plan_options_t", options.reserved.into())?;
     let wanted = Options {
         level: level(options.level)?,
