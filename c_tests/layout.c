@@ -8,7 +8,7 @@
 static void structs(void) {
   CHECK(sizeof(void *) == 8 && sizeof(size_t) == 8);
 
-  CHECK(sizeof(luma_stats_t) == 144);
+  CHECK(sizeof(luma_stats_t) == 192);
   FIELD(luma_stats_t, struct_size, 0, 8);
   FIELD(luma_stats_t, allocated_bytes, 8, 8);
   FIELD(luma_stats_t, reserved_bytes, 16, 8);
@@ -27,6 +27,12 @@ static void structs(void) {
   FIELD(luma_stats_t, alloc_retries, 120, 8);
   FIELD(luma_stats_t, out_of_memory_count, 128, 8);
   FIELD(luma_stats_t, pending_bytes, 136, 8);
+  FIELD(luma_stats_t, handler_calls, 144, 8);
+  FIELD(luma_stats_t, event_records, 152, 8);
+  FIELD(luma_stats_t, event_queries, 160, 8);
+  FIELD(luma_stats_t, stream_waits, 168, 8);
+  FIELD(luma_stats_t, oom_waits, 176, 8);
+  FIELD(luma_stats_t, oom_wait_ns, 184, 8);
 
   CHECK(sizeof(luma_pool_config_t) == 88);
   FIELD(luma_pool_config_t, struct_size, 0, 8);

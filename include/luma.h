@@ -30,7 +30,8 @@
 
 /** The initial value of a luma_stats_t: all zero. */
 #define LUMA_STATS_INIT \
-  { sizeof(struct luma_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(struct luma_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    0 }
 
 /** For pipes of nodes: the node runs on none. */
 #define LUMA_NO_PIPE UINT32_MAX
@@ -496,9 +497,34 @@ typedef struct luma_stats_t {
    */
   uint64_t out_of_memory_count;
   /**
-   * Freed, waiting for another stream.
+   * Freed in the order of a stream whose work is not known to be done: that stream may use it again,
+   * others not yet. Always 0 while the pool has seen one stream only.
    */
   uint64_t pending_bytes;
+  /**
+   * Calls of out-of-memory handlers.
+   */
+  uint64_t handler_calls;
+  /**
+   * Events recorded on streams.
+   */
+  uint64_t event_records;
+  /**
+   * Times an event was asked whether its work is done.
+   */
+  uint64_t event_queries;
+  /**
+   * Times a stream was made to wait for the work of another one.
+   */
+  uint64_t stream_waits;
+  /**
+   * Times a request that would have failed waited for work to end.
+   */
+  uint64_t oom_waits;
+  /**
+   * How long those waits took in all, in nanoseconds.
+   */
+  uint64_t oom_wait_ns;
 } luma_stats_t;
 
 /**
@@ -1278,6 +1304,62 @@ struct luma_pool_t *luma_default_pool(int device);
 __attribute__((warn_unused_result)) enum luma_status_t luma_last_status(void);
 
 /**
+ * Allocates `bytes` bytes from the default pool of the current device, aligned to 256, for use in the
+ * order of `stream`, a `CUstream` or `cudaStream_t` that lives. Does not wait for it.
+ *
+ * What was queued on `stream` before this call may still be using the memory, for a block that it has
+ * freed; what is queued on it afterwards has the block for itself. Other streams must be made to
+ * wait for `stream` before they use it. A stream is made to wait for another one's work only where
+ * neither free memory nor more of the device's can serve the request.
+ *
+ * On a stream that is being captured, the block belongs to the graph: it serves nobody else until the
+ * graph and all that was made of it are gone. Nothing is asked of the driver there that would end the
+ * capture, and nothing is given back.
+ *
+ * NULL is the legacy default stream, and the call is `luma_alloc`. Over host memory the stream means
+ * nothing. Errors: as `luma_alloc`; what the driver says of the stream.
+ */
+__attribute__((warn_unused_result))
+void *luma_alloc_async(size_t bytes,
+                       luma_stream_t stream);
+
+/**
+ * Frees a block of a default pool in the order of `stream`, which lives: what was queued on it before may
+ * still use the block. Work on other streams has ended, or `stream` was made to wait for it, or they were
+ * named by `luma_record_stream`. NULL for `ptr` does nothing and succeeds.
+ *
+ * The same stream gets the memory again at once, other streams when its work is known to be done. The
+ * stream may be destroyed after the call.
+ *
+ * Errors: as `luma_free`; what the driver says of the stream. Nothing is freed then.
+ */
+enum luma_status_t luma_free_async(void *ptr,
+                                   luma_stream_t stream);
+
+/**
+ * Says that work on `stream`, which lives, uses a live block of any pool too. When the block is freed, in
+ * whatever order, it waits also for what is queued on `stream` by then.
+ *
+ * The stream may be destroyed before the block is freed; the memory then comes back when everything in
+ * the context is done, at the latest when it is needed. `luma_release_stream` spares that. NULL for `ptr`
+ * does nothing and succeeds.
+ *
+ * Errors: `LUMA_ERROR_INVALID_POINTER` when `ptr` is not the start of a live block; what the driver says
+ * of the stream.
+ */
+__attribute__((warn_unused_result))
+enum luma_status_t luma_record_stream(void *ptr,
+                                      luma_stream_t stream);
+
+/**
+ * Says that a stream is about to be destroyed. Not needed; memory that waits for the stream then comes
+ * back as soon as its work is done, even if no call names the stream any more.
+ *
+ * Errors: what the driver says of the stream.
+ */
+enum luma_status_t luma_release_stream(luma_stream_t stream);
+
+/**
  * Makes a pool as `config` says and writes its handle to `out`. It lives until
  * `luma_pool_destroy`.
  *
@@ -1303,9 +1385,10 @@ __attribute__((warn_unused_result)) enum luma_status_t luma_pool_destroy(struct 
 
 /**
  * Allocates `bytes` bytes from a pool, at a multiple of `alignment` (0 or a power of two, less than
- * 256 is raised to 256), for use on `stream` (this version: NULL).
+ * 256 is raised to 256), for use in the order of `stream`.
  *
- * As `luma_alloc` otherwise.
+ * As `luma_alloc_async` otherwise; with NULL, the legacy default stream, as `luma_alloc`. A pool over
+ * callbacks takes NULL only (`LUMA_ERROR_UNSUPPORTED`).
  */
 __attribute__((warn_unused_result))
 void *luma_pool_alloc(struct luma_pool_t *pool,
@@ -1314,11 +1397,14 @@ void *luma_pool_alloc(struct luma_pool_t *pool,
                       luma_stream_t stream);
 
 /**
- * Frees a block of a pool. NULL does nothing and succeeds.
+ * Frees a block of a pool in the order of `stream`, as `luma_free_async`; with NULL as `luma_free`. A
+ * NULL pointer does nothing and succeeds.
  *
  * Errors: `LUMA_ERROR_INVALID_POINTER` as `luma_free`; `LUMA_ERROR_INVALID_VALUE` for a bad pool.
  */
-enum luma_status_t luma_pool_free(struct luma_pool_t *pool, void *ptr, luma_stream_t stream);
+enum luma_status_t luma_pool_free(struct luma_pool_t *pool,
+                                  void *ptr,
+                                  luma_stream_t stream);
 
 /**
  * Gives all free memory of a pool back to its backend. Gives the bytes that went; 0 on failure.

@@ -18,7 +18,7 @@
 //! ```
 //!
 //! # Layers
-//! Each knows only those below it: [`ffi`]; [`pool`]; [`trace`] and [`alloc`]; [`backend`]; [`config`];
+//! Each knows only those below it: [`ffi`]; [`pool`]; [`stream`]; [`trace`] and [`alloc`]; [`backend`]; [`config`];
 //! [`log`]; [`plan`]; [`error`], [`text`], [`stats`], [`size`] and `flag`. `unsafe` is in [`ffi`] and [`backend`] only.
 
 #![warn(missing_docs)]
@@ -34,6 +34,7 @@ pub mod plan;
 pub mod pool;
 pub mod size;
 pub mod stats;
+pub mod stream;
 pub mod text;
 pub mod trace;
 

@@ -39,4 +39,16 @@ pub struct Stats {
     pub out_of_memory_count: u64,
     /// Freed, waiting for another stream.
     pub pending_bytes: u64,
+    /// Calls of out-of-memory handlers.
+    pub handler_calls: u64,
+    /// Events recorded on streams.
+    pub event_records: u64,
+    /// Times an event was asked whether it is done.
+    pub event_queries: u64,
+    /// Times a stream was made to wait for another one's work.
+    pub stream_waits: u64,
+    /// Times a request waited for work to end before it failed.
+    pub oom_waits: u64,
+    /// How long, in nanoseconds.
+    pub oom_wait_ns: u64,
 }

@@ -10,16 +10,18 @@ const KNOWS: &[(&str, &[&str])] = &[
     (
         "ffi",
         &[
-            "pool", "trace", "plan", "alloc", "backend", "config", "log", "error", "stats", "size",
-            "text",
+            "pool", "stream", "trace", "plan", "alloc", "backend", "config", "log", "error",
+            "stats", "size", "text",
         ],
     ),
     (
         "pool",
         &[
-            "trace", "alloc", "backend", "config", "log", "error", "stats", "size", "text", "flag",
+            "stream", "trace", "alloc", "backend", "config", "log", "error", "stats", "size",
+            "text", "flag",
         ],
     ),
+    ("stream", &["alloc", "backend"]),
     ("trace", &["error"]),
     ("alloc", &["backend", "error", "size"]),
     (

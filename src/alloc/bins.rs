@@ -99,6 +99,11 @@ impl SizeIndex {
         self.bytes
     }
 
+    /// Host bytes that it takes beyond itself.
+    pub fn footprint(&self) -> usize {
+        size_of_val(&*self.bins)
+    }
+
     /// Adds a chunk that is in no index.
     #[inline]
     pub fn insert(&mut self, chunks: &mut Chunks, id: ChunkId) {

@@ -1,10 +1,11 @@
 #![forbid(unsafe_code)]
 //! The invariants of the engine, all of them.
 
-use super::chunk::{NIL, State};
+use super::chunk::{ANYONE, Chunk, HOME, NIL, State};
 use super::engine::Engine;
 use super::region::RegionId;
 use crate::size::GRAIN;
+use std::collections::HashSet;
 
 /// What the chunks of one or of all regions add up to.
 #[derive(Default, PartialEq, Eq, Debug)]
@@ -12,7 +13,9 @@ struct Sums {
     allocated: u64,
     requested: u64,
     live: u64,
-    free: (usize, u64),
+    /// Of each lane.
+    free: Vec<(usize, u64)>,
+    parked: (u64, usize),
     holes: (usize, u64),
     unmapping: u64,
     chunks: usize,
@@ -21,7 +24,10 @@ struct Sums {
 impl Engine {
     /// Walks everything and names the first rule that is broken.
     pub fn check(&self) -> Result<(), String> {
-        let mut sums = Sums::default();
+        let mut sums = Sums {
+            free: vec![(0, 0); self.lanes.end()],
+            ..Sums::default()
+        };
         let mut end = 0;
         for id in self.regions.ids() {
             let region = &self.regions[id];
@@ -44,10 +50,16 @@ impl Engine {
             self.check_region(id, &mut sums)?;
         }
         let usage = self.usage;
-        let free = self.free.check(&self.chunks)?;
+        let indexes = self.indexes().map(|index| index.check(&self.chunks));
+        let free = indexes.collect::<Result<Vec<_>, _>>()?;
+        self.check_lanes()?;
         let holes = self.holes.check(&self.chunks)?;
         let rules = [
-            ("free chunks and the free index", sums.free == free),
+            ("free chunks and the free indexes", sums.free == free),
+            (
+                "parked chunks and their count",
+                sums.parked == self.lanes.parked,
+            ),
             ("holes and the index of holes", sums.holes == holes),
             (
                 "live chunks and the address map",
@@ -68,7 +80,8 @@ impl Engine {
             ),
             (
                 "regions and reserved bytes",
-                sums.allocated + free.1 + sums.unmapping == usage.reserved,
+                sums.allocated + self.free_bytes() + sums.parked.0 + sums.unmapping
+                    == usage.reserved,
             ),
             (
                 "peaks",
@@ -83,9 +96,9 @@ impl Engine {
 
     fn check_region(&self, id: RegionId, sums: &mut Sums) -> Result<(), String> {
         let region = &self.regions[id];
-        let (mut live, mut busy) = (0, 0);
+        let (mut live, mut busy, mut pending) = (0, 0, 0);
         let (mut addr, mut prev, mut at) = (region.base, NIL, region.first);
-        let mut last_state = None;
+        let mut last: Option<&Chunk> = None;
         while at != NIL {
             let chunk = self.chunks.get(at).ok_or_else(|| {
                 format!(
@@ -123,16 +136,27 @@ impl Engine {
                     }
                 }
                 State::Free => {
-                    sums.free.0 += 1;
-                    sums.free.1 += chunk.size;
-                    if last_state == Some(State::Free) {
-                        return broken("free beside a free chunk");
+                    let lane = chunk.tag;
+                    if !self.lanes.is_open(lane) || (!self.separate && lane != HOME) {
+                        return broken("free in a lane that is not open");
                     }
+                    pending += u32::from(self.separate && lane != ANYONE);
+                    let (count, bytes) = &mut sums.free[usize::from(lane)];
+                    *count += 1;
+                    *bytes += chunk.size;
+                    if last.is_some_and(|last| last.state == State::Free && last.tag == lane) {
+                        return broken("free beside a free chunk of its lane");
+                    }
+                }
+                State::Parked => {
+                    busy += 1;
+                    sums.parked.0 += chunk.size;
+                    sums.parked.1 += 1;
                 }
                 State::Hole => {
                     sums.holes.0 += 1;
                     sums.holes.1 += chunk.size;
-                    if last_state == Some(State::Hole) {
+                    if last.is_some_and(|last| last.state == State::Hole) {
                         return broken("a hole beside a hole");
                     }
                 }
@@ -145,7 +169,7 @@ impl Engine {
             if matches!(chunk.state, State::Hole | State::Mapping) && !region.paged {
                 return broken("without memory in a region that has no pages");
             }
-            last_state = Some(chunk.state);
+            last = Some(chunk);
             sums.chunks += 1;
             addr = chunk.end();
             prev = at;
@@ -157,11 +181,33 @@ impl Engine {
                 region.base
             ));
         }
-        if (live, busy) != (region.live, region.busy) {
+        if (live, busy, pending) != (region.live, region.busy, region.pending) {
             return Err(format!(
-                "region {:#x}: wrong count of live or busy chunks",
+                "region {:#x}: wrong count of live, busy or pending chunks",
                 region.base
             ));
+        }
+        Ok(())
+    }
+
+    /// Each index holds free chunks of its own lane, and each queue names all of them.
+    fn check_lanes(&self) -> Result<(), String> {
+        for (lane, index) in self.each_lane() {
+            let queue = self.lanes.queue(lane);
+            let is_queued = self.separate && lane != ANYONE && queue.is_complete();
+            let entries: HashSet<_> = queue.entries().collect();
+            let mut broken = None;
+            index.for_each_at_least(&self.chunks, 0, |id| {
+                let chunk = &self.chunks[id];
+                if chunk.state != State::Free || chunk.tag != lane {
+                    broken = Some("in its index and not free in it");
+                } else if is_queued && !entries.contains(&(chunk.freed_at(), id)) {
+                    broken = Some("free in it and not in its queue");
+                }
+            });
+            if let Some(what) = broken {
+                return Err(format!("lane {lane}: a chunk is {what}"));
+            }
         }
         Ok(())
     }

@@ -9,6 +9,15 @@ use super::host_memory::HostMemoryExhausted;
 /// Names a chunk in its [`Chunks`] table.
 pub type ChunkId = u32;
 
+/// Names a lane: who may use a free chunk. Free chunks merge within their lane only.
+pub type Lane = u16;
+
+/// The lane of an engine that is not separate; in one that is, the lane of the first stream.
+pub const HOME: Lane = 0;
+
+/// The lane of memory that no work uses any more, which any request may use.
+pub const ANYONE: Lane = 1;
+
 /// No chunk.
 pub const NIL: ChunkId = u32::MAX;
 
@@ -20,8 +29,10 @@ pub enum State {
     Vacant,
     /// Handed out.
     Live,
-    /// Free, with memory behind it; in the free index.
+    /// Free, with memory behind it; in the free index of its lane.
     Free,
+    /// Freed by its owner and not yet in a lane: in no index, used by nobody, never merged.
+    Parked,
     /// Addresses without memory; in the index of holes.
     Hole,
     /// A backend call is mapping it; becomes `Free`, or `Hole` again.
@@ -53,6 +64,9 @@ pub struct Chunk {
     pub rank: u8,
     /// What it is at the moment.
     pub state: State,
+    /// Free, or marked for a backend call that takes its memory: the lane. Live: of no meaning here,
+    /// 0 when it is handed out. Otherwise 0.
+    pub tag: u16,
 }
 
 /// The place of a chunk in a [`super::bins::SizeIndex`].
@@ -93,7 +107,8 @@ impl Chunk {
         self.word
     }
 
-    /// When it was freed, 0 if that does not matter; of a free chunk.
+    /// When it was freed, on the clock of its lane; 0 if that does not matter. Of a free chunk, merged
+    /// ones being as late as the latest.
     pub fn freed_at(&self) -> u64 {
         debug_assert_eq!(self.state, State::Free);
         self.word
@@ -156,6 +171,7 @@ impl Chunks {
             links: Links::ALONE,
             rank: 1,
             state,
+            tag: HOME,
         };
         if let Some(id) = self.vacant {
             let slot = &mut self.slots[id as usize];

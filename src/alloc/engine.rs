@@ -7,8 +7,9 @@
 
 use super::address_map::AddressMap;
 use super::bins::{SizeIndex, Ties};
-use super::chunk::{ChunkId, Chunks, NIL, State};
+use super::chunk::{Chunk, ChunkId, Chunks, HOME, Lane, NIL, State};
 use super::host_memory::HostMemoryExhausted;
+use super::lanes::Lanes;
 use super::policy::Policy;
 use super::region::{RegionId, Regions};
 use crate::size::{GRAIN, round_up};
@@ -25,6 +26,9 @@ pub struct Request {
     /// Only chunks freed at this time or before may be used (the safe frontier of XLA's
     /// `BFCAllocator`); `None`: any.
     pub usable_at: Option<u64>,
+    /// Only chunks of this lane, and of [`ANYONE`](super::chunk::ANYONE), may be used. Of no meaning
+    /// while the engine is not separate.
+    pub lane: Lane,
 }
 
 impl Request {
@@ -40,6 +44,7 @@ impl Request {
             size,
             align,
             usable_at: None,
+            lane: HOME,
         })
     }
 
@@ -105,8 +110,12 @@ pub struct Usage {
 pub struct Engine {
     pub(super) policy: Policy,
     pub(super) chunks: Chunks,
-    /// Chunks in state `Free`.
+    /// Chunks in state `Free`, of the lane `HOME`: all of them while the engine is not separate.
     pub(super) free: SizeIndex,
+    /// Whether there are lanes besides `HOME`.
+    pub(super) separate: bool,
+    /// What lanes take beyond the index of `HOME`.
+    pub(super) lanes: Lanes,
     /// Chunks in state `Hole`.
     pub(super) holes: SizeIndex,
     /// Chunks in state `Live`.
@@ -122,6 +131,8 @@ impl Engine {
             policy,
             chunks: Chunks::default(),
             free: SizeIndex::new(policy.ties)?,
+            separate: false,
+            lanes: Lanes::default(),
             holes: SizeIndex::new(Ties::LowestAddress)?,
             live: AddressMap::default(),
             regions: Regions::default(),
@@ -146,16 +157,16 @@ impl Engine {
         self.regions.len()
     }
 
-    /// Free chunks. A region with nothing live counts as one, though addresses without memory may
-    /// keep its free chunks apart.
+    /// Free chunks of all lanes. A region with nothing live or parked counts as one, though addresses
+    /// without memory, or lanes, may keep its free chunks apart.
     pub fn free_blocks(&self) -> usize {
         let apart: usize = self
             .regions
             .ids()
-            .filter(|&id| self.regions[id].paged && self.regions[id].is_idle())
+            .filter(|&id| self.regions[id].is_unused() && (self.regions[id].paged || self.separate))
             .map(|id| self.free_chunks_in(id).saturating_sub(1))
             .sum();
-        self.free.len() - apart
+        self.indexes().map(SizeIndex::len).sum::<usize>() - apart
     }
 
     fn free_chunks_in(&self, region: RegionId) -> usize {
@@ -168,19 +179,25 @@ impl Engine {
         count
     }
 
-    /// Bytes in free chunks.
+    /// Bytes in free chunks of all lanes.
     pub fn free_bytes(&self) -> u64 {
-        self.free.bytes()
+        self.indexes().map(SizeIndex::bytes).sum()
     }
 
-    /// The largest free chunk; 0 when there is none.
+    /// The largest free chunk that anybody may use; 0 when there is none.
+    pub fn largest_settled(&self) -> u64 {
+        self.index(self.fresh_lane()).largest(&self.chunks)
+    }
+
+    /// The largest free chunk of any lane; 0 when there is none.
     pub fn largest_free(&self) -> u64 {
-        self.free.largest(&self.chunks)
+        let largest = self.indexes().map(|index| index.largest(&self.chunks));
+        largest.max().unwrap_or(0)
     }
 
     /// Host bytes that book-keeping takes.
     pub fn footprint(&self) -> usize {
-        self.chunks.footprint() + self.live.footprint()
+        self.chunks.footprint() + self.live.footprint() + self.lanes.footprint()
     }
 
     /// Serves a request from free chunks. `None`: none of them fits.
@@ -189,6 +206,9 @@ impl Engine {
         self.chunks.reserve(2)?;
         self.live.reserve(|id| self.chunks[id].addr)?;
         if request.align == GRAIN && request.usable_at.is_none() {
+            if self.separate {
+                return Ok(self.allocate_in_lane(request));
+            }
             let Some(id) = self.free.best_fit(&self.chunks, request.size) else {
                 return Ok(None);
             };
@@ -200,22 +220,18 @@ impl Engine {
 
     /// The best fit under an alignment or a time.
     fn allocate_constrained(&mut self, request: &Request) -> Option<Block> {
-        let chunks = &self.chunks;
         let in_time = |id| self.is_in_time(id, request);
         // The best fit may be aligned well already; otherwise a chunk that holds the request
         // wherever it lies keeps the search logarithmic.
         let tight = self
-            .free
-            .best_fit_where(chunks, request.size, in_time)
+            .best_fit_where(request.lane, request.size, in_time)
             .and_then(|id| Some((id, self.aligned_start(id, request)?)));
         let found = tight.or_else(|| {
-            let id = self
-                .free
-                .best_fit_where(chunks, request.size_anywhere(), in_time)?;
+            let id = self.best_fit_where(request.lane, request.size_anywhere(), in_time)?;
             Some((id, self.aligned_start(id, request)?))
         });
         let (id, start) = found?;
-        Some(self.take(id, start, request))
+        Some(self.take_in_lane(id, start, request))
     }
 
     /// Serves a request from any free chunk that can, at the price of looking at all of them where
@@ -227,12 +243,11 @@ impl Engine {
         self.chunks.reserve(2)?;
         self.live.reserve(|id| self.chunks[id].addr)?;
         let found = self
-            .free
-            .best_fit_where(&self.chunks, request.size, |id| {
+            .best_fit_where(request.lane, request.size, |id| {
                 self.is_in_time(id, request) && self.aligned_start(id, request).is_some()
             })
             .and_then(|id| Some((id, self.aligned_start(id, request)?)));
-        Ok(found.map(|(id, start)| self.take(id, start, request)))
+        Ok(found.map(|(id, start)| self.take_in_lane(id, start, request)))
     }
 
     /// Whether the request may use a free chunk at its time.
@@ -249,9 +264,10 @@ impl Engine {
         (start.checked_add(request.size)? <= chunk.end()).then_some(start)
     }
 
-    /// Hands out `start..start + request.size` of a free chunk. Two chunks are in reserve.
+    /// Hands out `start..start + request.size` of a free chunk, of an engine that is not separate. Two
+    /// chunks are in reserve.
     #[inline]
-    fn take(&mut self, id: ChunkId, start: u64, request: &Request) -> Block {
+    pub(super) fn take(&mut self, id: ChunkId, start: u64, request: &Request) -> Block {
         self.free.remove(&mut self.chunks, id);
         if start > self.chunks[id].addr {
             let front = self.split_front(id, start);
@@ -262,57 +278,65 @@ impl Engine {
             let rest = self.split_back(id, start + request.size);
             self.free.insert(&mut self.chunks, rest);
         }
+        self.hand_out(id, request)
+    }
+
+    /// Makes a free chunk that is in no index live; its tag is 0.
+    #[inline]
+    pub(super) fn hand_out(&mut self, id: ChunkId, request: &Request) -> Block {
         let chunk = &mut self.chunks[id];
         chunk.set_live(request.requested);
-        let size = chunk.size;
+        let (addr, size) = (chunk.addr, chunk.size);
         self.regions[chunk.region].live += 1;
-        self.live.insert(start, id);
+        self.live.insert(addr, id);
         let usage = &mut self.usage;
         usage.live += 1;
         usage.requested += request.requested;
         usage.allocated += size;
         usage.peak_allocated = usage.peak_allocated.max(usage.allocated);
-        Block { addr: start, size }
+        Block { addr, size }
     }
 
-    /// Frees the block that begins at `addr`, at time `freed_at` (0 if that does not matter).
+    /// Frees the block that begins at `addr` into `HOME`, at time `freed_at` of its clock (0 if that
+    /// does not matter).
     #[inline]
     pub fn free(&mut self, addr: u64, freed_at: u64) -> Result<Block, NotLive> {
+        let (id, block) = self.end_live(addr, |chunk| {
+            chunk.tag = HOME;
+            chunk.set_free(freed_at);
+        })?;
+        if self.separate {
+            self.list_in_lane(id);
+        } else {
+            self.list_free(id);
+        }
+        Ok(block)
+    }
+
+    /// Ends the block that begins at `addr`; `become_next` gives its chunk another state.
+    #[inline]
+    pub(super) fn end_live(
+        &mut self,
+        addr: u64,
+        become_next: impl FnOnce(&mut Chunk),
+    ) -> Result<(ChunkId, Block), NotLive> {
         let chunks = &self.chunks;
         let id = self
             .live
             .remove(addr, |id| chunks[id].addr)
             .ok_or(NotLive)?;
-        let block = Block {
-            addr,
-            size: self.chunks[id].size,
-        };
-        self.free_removed(id, freed_at);
-        Ok(block)
-    }
-
-    /// Frees a live chunk that is not in the address map any more. Gives the chunk that it became a
-    /// part of.
-    #[inline]
-    fn free_removed(&mut self, id: ChunkId, freed_at: u64) -> ChunkId {
         let chunk = &mut self.chunks[id];
+        let size = chunk.size;
         self.usage.live -= 1;
         self.usage.requested -= chunk.requested();
-        self.usage.allocated -= chunk.size;
-        chunk.set_free(freed_at);
+        self.usage.allocated -= size;
+        become_next(chunk);
         self.regions[chunk.region].live -= 1;
-        self.list_free(id)
-    }
-
-    /// Frees a live chunk. Gives the chunk that it became a part of.
-    pub(super) fn free_chunk(&mut self, id: ChunkId, freed_at: u64) -> ChunkId {
-        let chunks = &self.chunks;
-        self.live.remove(chunks[id].addr, |id| chunks[id].addr);
-        self.free_removed(id, freed_at)
+        Ok((id, Block { addr, size }))
     }
 
     /// Merges a free chunk that is in no index with its free neighbours, and lists the result, whose
-    /// id it gives.
+    /// id it gives. The engine is not separate.
     #[inline]
     pub(super) fn list_free(&mut self, mut id: ChunkId) -> ChunkId {
         let (prev, next) = (self.chunks[id].prev, self.chunks[id].next);
@@ -351,7 +375,8 @@ impl Engine {
         self.chunks.remove(next);
     }
 
-    /// Cuts `at..` off a chunk that is in no index. Gives back the new chunk, in the same state.
+    /// Cuts `at..` off a chunk that is in no index. Gives back the new chunk, in the same state and
+    /// with a tag of 0.
     #[inline]
     pub(super) fn split_back(&mut self, id: ChunkId, at: u64) -> ChunkId {
         let chunk = &self.chunks[id];
@@ -379,7 +404,8 @@ impl Engine {
         back
     }
 
-    /// Cuts `..at` off a chunk that is in no index. Gives back the new chunk, in the same state.
+    /// Cuts `..at` off a chunk that is in no index. Gives back the new chunk, in the same state and
+    /// with a tag of 0.
     pub(super) fn split_front(&mut self, id: ChunkId, at: u64) -> ChunkId {
         let chunk = &self.chunks[id];
         let (addr, region, prev, state) = (chunk.addr, chunk.region, chunk.prev, chunk.state);
@@ -414,6 +440,24 @@ impl Engine {
             addr,
             size: self.chunks[id].size,
         })
+    }
+
+    /// The tag of the live block that begins at `addr`: 0 since it was handed out, or what
+    /// [`Engine::set_tag`] made it.
+    pub fn tag(&self, addr: u64) -> Option<u16> {
+        let id = self.live.get(addr, |id| self.chunks[id].addr)?;
+        Some(self.chunks[id].tag)
+    }
+
+    /// Tags the live block that begins at `addr`. The engine makes no use of it. `false`: there is no
+    /// such block.
+    pub fn set_tag(&mut self, addr: u64, tag: u16) -> bool {
+        let chunks = &self.chunks;
+        let id = self.live.get(addr, |id| chunks[id].addr);
+        if let Some(id) = id {
+            self.chunks[id].tag = tag;
+        }
+        id.is_some()
     }
 
     /// What lies at `addr`. Linear in the chunks of its region: for messages.

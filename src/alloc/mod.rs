@@ -14,6 +14,9 @@
 //! - [`host_memory`]: tables that say when the host has no memory for them;
 //! - [`policy`]: how much to ask a backend for, when to split;
 //! - [`engine`]: allocating and freeing;
+//! - [`lanes`]: who may use a free chunk, and from when on anyone may;
+//! - `queue`: the free chunks of a lane in the order of their times;
+//! - [`gather`]: requests served from adjacent free chunks of several lanes;
 //! - [`supply`]: regions coming and going;
 //! - [`paging`]: ranges of addresses that get and lose memory by pages;
 //! - [`check`]: the invariants, all of them.
@@ -23,15 +26,21 @@ pub mod bins;
 pub mod check;
 pub mod chunk;
 pub mod engine;
+pub mod gather;
 mod heap;
 pub mod host_memory;
+pub mod lanes;
+#[cfg(test)]
+mod lanes_model;
 pub mod paging;
 pub mod policy;
+mod queue;
 pub mod region;
 pub mod supply;
 mod tree;
 mod trie;
 
+pub use chunk::{ANYONE, ChunkId, HOME, Lane};
 pub use engine::{Block, Engine, Located, NotLive, Request, Usage};
 pub use host_memory::HostMemoryExhausted;
 pub use policy::{Growth, Policy};

@@ -10,7 +10,7 @@
 //! Mapping and unmapping are backend calls, made without the pool's lock. A plan marks its chunk
 //! first, and the chunk stays out of both indexes until the call has ended.
 
-use super::chunk::{ChunkId, NIL, State};
+use super::chunk::{Chunk, ChunkId, NIL, State};
 use super::engine::{Engine, Request};
 use super::host_memory::HostMemoryExhausted;
 use crate::backend::Pages;
@@ -155,8 +155,12 @@ impl Engine {
         exact: bool,
     ) -> Option<Place> {
         let chunk = &self.chunks[hole];
-        let free_neighbour =
-            |id: ChunkId| (id != NIL && self.chunks[id].state == State::Free).then_some(id);
+        // What is mapped merges with free memory of its own lane only.
+        let fresh = self.fresh_lane();
+        let free_neighbour = |id: ChunkId| {
+            let is_free = |chunk: &Chunk| chunk.state == State::Free && chunk.tag == fresh;
+            (id != NIL && is_free(&self.chunks[id])).then_some(id)
+        };
         let (mut prev, next) = (free_neighbour(chunk.prev), free_neighbour(chunk.next));
         let begin = prev.map_or(chunk.addr, |id| self.chunks[id].addr);
         let start = round_up(begin, request.align)?;
@@ -219,8 +223,7 @@ impl Engine {
     pub fn mapped(&mut self, span: Span) {
         self.end_busy(span);
         self.add_reserved(span.bytes);
-        self.chunks[span.chunk].set_free(0);
-        self.list_free(span.chunk);
+        self.list_freed(span.chunk, self.fresh_lane(), 0);
     }
 
     /// The backend did not map a span.
@@ -230,15 +233,16 @@ impl Engine {
     }
 
     /// Chooses whole free pages of `page` bytes, `bytes` or a little more in sum, from the largest
-    /// free chunks, and marks them. Leaves the chunks in `beside` alone. `bytes` of `None`: all
-    /// there are. Empty: there are not so many.
+    /// free chunks, and marks them: if the engine is separate, of those that are anyone's. Leaves the
+    /// chunks in `beside` alone. `bytes` of `None`: all there are. Empty: there are not so many.
     pub fn plan_unmap(
         &mut self,
         bytes: Option<u64>,
         page: u64,
         beside: [ChunkId; 2],
     ) -> Result<Vec<Span>, HostMemoryExhausted> {
-        let mut candidates = self.free.ids_at_least(&self.chunks, page, |id| {
+        let free = self.index(self.fresh_lane());
+        let mut candidates = free.ids_at_least(&self.chunks, page, |id| {
             !beside.contains(&id)
                 && self.regions[self.chunks[id].region].paged
                 && self.whole_pages(id, page).1 > 0
@@ -274,14 +278,14 @@ impl Engine {
     }
 
     fn mark_unmapping(&mut self, id: ChunkId, from: u64, bytes: u64) -> Span {
-        self.free.remove(&mut self.chunks, id);
+        self.remove_free(id);
         if from > self.chunks[id].addr {
-            let front = self.split_front(id, from);
-            self.free.insert(&mut self.chunks, front);
+            let front = self.split_front_in_lane(id, from);
+            self.insert_free(front);
         }
         if bytes < self.chunks[id].size {
-            let back = self.split_back(id, from + bytes);
-            self.free.insert(&mut self.chunks, back);
+            let back = self.split_back_in_lane(id, from + bytes);
+            self.insert_free(back);
         }
         self.mark_busy(id, State::Unmapping)
     }
@@ -296,12 +300,13 @@ impl Engine {
     /// The backend did not unmap a span: it is free memory still.
     pub fn unmap_failed(&mut self, span: Span) {
         self.end_busy(span);
-        self.chunks[span.chunk].set_free(0);
-        self.list_free(span.chunk);
+        self.keep_free(span.chunk);
+        self.list(span.chunk);
     }
 
     fn list_hole(&mut self, mut id: ChunkId) {
         self.chunks[id].state = State::Hole;
+        self.chunks[id].tag = 0;
         let (prev, next) = (self.chunks[id].prev, self.chunks[id].next);
         if next != NIL && self.chunks[next].state == State::Hole {
             self.holes.remove(&mut self.chunks, next);
@@ -323,13 +328,14 @@ impl Engine {
     }
 
     /// The memory that can be given back now: idle regions, and whole free pages of `page` bytes
-    /// in other ranges.
+    /// in other ranges; if the engine is separate, of what is anyone's.
     pub fn reclaimable(&self, page: Option<u64>) -> u64 {
         let Some(page) = page else {
             return self.idle_bytes();
         };
         let mut pages = 0;
-        self.free.for_each_at_least(&self.chunks, page, |id| {
+        let free = self.index(self.fresh_lane());
+        free.for_each_at_least(&self.chunks, page, |id| {
             let region = &self.regions[self.chunks[id].region];
             if region.paged && !region.is_idle() {
                 pages += self.whole_pages(id, page).1;

@@ -20,8 +20,11 @@ pub struct Region {
     pub last: ChunkId,
     /// Live chunks in it.
     pub live: u32,
-    /// Chunks in it that a backend call is mapping or unmapping.
+    /// Chunks in it that are parked, or that a backend call is mapping or unmapping.
     pub busy: u32,
+    /// Free chunks in it of other lanes than [`ANYONE`](super::chunk::ANYONE); 0 while the engine is not
+    /// separate.
+    pub pending: u32,
     /// Whether it gets and loses memory by pages.
     pub paged: bool,
     /// Whether the backend is taking it back. Its addresses may be granted anew before the pool
@@ -37,6 +40,7 @@ impl Region {
         last: NIL,
         live: 0,
         busy: 0,
+        pending: 0,
         paged: false,
         leaving: false,
     };
@@ -46,9 +50,14 @@ impl Region {
         self.base + self.span
     }
 
-    /// Whether it can be given back now.
-    pub fn is_idle(&self) -> bool {
+    /// Whether nothing in it is live, parked, or marked for a backend call.
+    pub fn is_unused(&self) -> bool {
         self.live == 0 && self.busy == 0
+    }
+
+    /// Whether it can be given back now: nothing in it is used, and all that is free is anyone's.
+    pub fn is_idle(&self) -> bool {
+        self.is_unused() && self.pending == 0
     }
 }
 

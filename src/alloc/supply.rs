@@ -57,22 +57,25 @@ impl Engine {
             last: id,
             live: 0,
             busy: 0,
+            pending: 0,
             paged,
             leaving: false,
         });
+        let lane = self.fresh_lane();
         let chunk = &mut self.chunks[id];
         chunk.region = region;
         if paged {
             self.holes.insert(&mut self.chunks, id);
         } else {
             chunk.set_free(0);
-            self.free.insert(&mut self.chunks, id);
+            chunk.tag = lane;
+            self.insert_free(id);
             self.add_reserved(span);
         }
         Ok(region)
     }
 
-    /// Regions without live blocks, in the order of addresses, with the memory in each.
+    /// Regions that can be given back now, in the order of addresses, with the memory in each.
     pub fn idle_regions(&self) -> impl Iterator<Item = (RegionId, u64)> + '_ {
         self.regions
             .ids()
@@ -80,7 +83,7 @@ impl Engine {
             .map(|id| (id, self.mapped_bytes(id)))
     }
 
-    /// The memory in regions without live blocks.
+    /// The memory in regions that can be given back now.
     pub fn idle_bytes(&self) -> u64 {
         self.idle_regions().map(|(_, bytes)| bytes).sum()
     }
@@ -96,7 +99,7 @@ impl Engine {
     }
 
     /// Memory in a region of which nothing is being mapped.
-    fn mapped_bytes(&self, region: RegionId) -> u64 {
+    pub(super) fn mapped_bytes(&self, region: RegionId) -> u64 {
         let mut bytes = 0;
         let mut id = self.regions[region].first;
         while id != NIL {
@@ -130,7 +133,13 @@ impl Engine {
             match self.chunks[at].state {
                 State::Free => {
                     bytes += self.chunks[at].size;
-                    self.free.remove(&mut self.chunks, at);
+                    self.remove_free(at);
+                    self.chunks[at].state = State::Unmapping;
+                }
+                // Where all is forgotten.
+                State::Parked => {
+                    bytes += self.chunks[at].size;
+                    self.unpark(at);
                     self.chunks[at].state = State::Unmapping;
                 }
                 State::Hole => {
@@ -187,8 +196,9 @@ impl Engine {
         while at != NIL {
             self.regions[id].busy -= 1;
             if self.chunks[at].state == State::Unmapping {
-                self.chunks[at].set_free(0);
-                self.free.insert(&mut self.chunks, at);
+                self.keep_free(at);
+                self.insert_free(at);
+                self.note(at);
             } else {
                 self.chunks[at].state = State::Hole;
                 self.holes.insert(&mut self.chunks, at);
@@ -211,18 +221,31 @@ impl Engine {
         Some((self.regions.remove(id), bytes))
     }
 
-    /// Frees every live block.
+    /// Frees every live block and every parked one, and settles all that is free: no work uses any of
+    /// it any more.
     pub fn free_all(&mut self) {
+        let lane = self.fresh_lane();
         let mut place = 0;
         while let Some(id) = self.regions.id_at(place) {
             place += 1;
             let mut at = self.regions[id].first;
             while at != NIL {
-                if self.chunks[at].state == State::Live {
-                    at = self.free_chunk(at, 0);
+                match self.chunks[at].state {
+                    State::Live => {
+                        let ended = self.end_live(self.chunks[at].addr, |_| {});
+                        debug_assert!(ended.is_ok(), "a live chunk is in the address map");
+                        at = self.list_freed(at, lane, 0);
+                    }
+                    State::Parked => {
+                        self.unpark(at);
+                        at = self.list_freed(at, lane, 0);
+                    }
+                    State::Free if self.chunks[at].tag != lane => at = self.settle_chunk(at),
+                    _ => {}
                 }
                 at = self.chunks[at].next;
             }
         }
+        self.lanes.forget_queues();
     }
 }

@@ -1,5 +1,6 @@
 //! Memory from two functions of the user.
 
+use super::streams::StreamSource;
 use super::{Backend, BackendError, BackendResult, Memory};
 use core::ffi::c_void;
 
@@ -57,6 +58,10 @@ impl Backend for CallbackBackend {
 
     fn memory(&self) -> BackendResult<Option<Memory>> {
         Ok(None)
+    }
+
+    fn stream_source(&self) -> StreamSource {
+        StreamSource::Refused
     }
 
     fn allocate(&self, bytes: u64) -> BackendResult<u64> {

@@ -8,11 +8,13 @@ pub mod callbacks;
 pub mod cuda;
 pub mod host;
 pub mod simulated;
+pub mod streams;
 
 use crate::error::{Error, Status};
 use crate::size::GRAIN;
 use crate::text::{Text, text};
 use std::fmt;
+use streams::{Event, StreamSource};
 
 /// Base addresses are multiples of this where the backend can choose.
 pub const SEGMENT_ALIGN: u64 = 2 << 20;
@@ -171,10 +173,64 @@ pub trait Backend: fmt::Debug + Send + Sync {
         Err(no_pages(self.name()))
     }
 
+    /// Where the streams come from whose work may use its memory. Where it is [`StreamSource::Cuda`] or
+    /// [`StreamSource::Simulated`], the calls below are made, otherwise never.
+    fn stream_source(&self) -> StreamSource {
+        StreamSource::Immediate
+    }
+
+    /// The context of its memory, whose default stream is meant below.
+    fn domain(&self) -> BackendResult<usize> {
+        Err(no_streams(self.name()))
+    }
+
+    /// Whether all work is done that was queued on the default stream. `false` too while a stream is
+    /// being captured that the default stream waits for: asking would break the capture. `true` if the
+    /// context is gone.
+    fn is_default_idle(&self) -> BackendResult<bool> {
+        Err(no_streams(self.name()))
+    }
+
+    /// Lets an event of its context stand for all work that was queued on the default stream until now.
+    /// Fails while a stream is being captured that the default stream waits for: that would break the
+    /// capture.
+    fn record_default(&self, event: Event) -> BackendResult<()> {
+        let _ = event;
+        Err(no_streams(self.name()))
+    }
+
+    /// Lets an event of its context stand for all work that was queued in the context until now,
+    /// whatever the stream. Fails with `Unsupported` where the driver cannot do that.
+    ///
+    /// It fails while a stream of the context is being captured. Only a capture of a stream that the
+    /// default stream waits for is seen in time; that of one with `CU_STREAM_NON_BLOCKING` is broken by
+    /// the call. So it is made only while no capture is known.
+    fn record_all(&self, event: Event) -> BackendResult<()> {
+        let _ = event;
+        Err(no_streams(self.name()))
+    }
+
+    /// Waits until all work is done that was queued in its context, whatever the stream. Work of a
+    /// context that is gone is done. Where the device has no memory left for that, it may fail and break
+    /// captures as [`Backend::record_all`] does.
+    fn synchronize(&self) -> BackendResult<()> {
+        Err(no_streams(self.name()))
+    }
+
+    /// Gives back what the driver itself keeps unused of this device's memory, for others to have.
+    fn trim(&self) {}
+
     /// Overwrites memory where the host may; does nothing elsewhere.
     fn fill(&self, addr: u64, bytes: u64, value: u8) {
         let _ = (addr, bytes, value);
     }
+}
+
+fn no_streams(name: &str) -> BackendError {
+    BackendError::failed(
+        Status::Unsupported,
+        text!("the {name} backend has no streams"),
+    )
 }
 
 fn no_pages(name: &str) -> BackendError {

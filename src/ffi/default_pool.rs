@@ -13,7 +13,7 @@ use core::ffi::{c_int, c_void};
 
 /// The current device's default pool.
 #[inline]
-fn default_pool() -> Result<&'static Pool> {
+pub(super) fn default_pool() -> Result<&'static Pool> {
     if !defaults::exist() {
         process::start();
     }
@@ -63,15 +63,21 @@ pub extern "C" fn luma_free(ptr: *mut c_void) -> luma_status_t {
             return Ok(());
         }
         let Some(pool) = defaults::owner(ptr as u64) else {
-            let error = Error::new(
-                Status::InvalidPointer,
-                text!("{ptr:p} is not from this pool, which nothing was allocated from"),
-            );
-            return Err(with_other_owner(error, ptr as u64, None));
+            return Err(foreign(ptr));
         };
         pool.free(ptr as u64)
             .map_err(|error| with_other_owner(error, ptr as u64, Some(pool)))
     })
+}
+
+/// The failure of a call about a block, where there is no default pool yet.
+#[cold]
+pub(super) fn foreign(ptr: *mut c_void) -> Error {
+    let error = Error::new(
+        Status::InvalidPointer,
+        text!("{ptr:p} is not from this pool, which nothing was allocated from"),
+    );
+    with_other_owner(error, ptr as u64, None)
 }
 
 /// Adds to the message of a bad free which other pool has the memory.

@@ -17,6 +17,7 @@ mod oom_handlers;
 mod plan;
 mod pools;
 mod process;
+mod streams;
 mod types;
 mod versioned;
 
@@ -25,4 +26,5 @@ pub use messages::*;
 pub use oom_handlers::*;
 pub use plan::*;
 pub use pools::*;
+pub use streams::*;
 pub use types::*;

@@ -10,6 +10,7 @@ use super::types::{
 use super::versioned::{self, Versioned};
 use crate::alloc::Growth;
 use crate::backend::callbacks::Callbacks;
+use crate::backend::streams::Stream;
 use crate::config::Limit;
 use crate::error::{Error, Result, Status};
 use crate::log::{self, Level};
@@ -52,6 +53,12 @@ pub(super) fn to_stats(stats: &Stats) -> luma_stats_t {
         alloc_retries: stats.alloc_retries,
         out_of_memory_count: stats.out_of_memory_count,
         pending_bytes: stats.pending_bytes,
+        event_records: stats.event_records,
+        event_queries: stats.event_queries,
+        stream_waits: stats.stream_waits,
+        oom_waits: stats.oom_waits,
+        oom_wait_ns: stats.oom_wait_ns,
+        handler_calls: stats.handler_calls,
     }
 }
 
@@ -182,18 +189,6 @@ fn pool(handle: *mut luma_pool_t) -> Result<&'static Pool> {
     registry::pool(handle as usize)
 }
 
-/// Until streams are supported, all work is on the legacy default stream.
-#[inline]
-fn check_stream(stream: luma_stream_t) -> Result<()> {
-    if stream.is_null() {
-        return Ok(());
-    }
-    Err(Error::new(
-        Status::Unsupported,
-        "this version of luma knows the default stream only: pass NULL",
-    ))
-}
-
 /// Makes a pool as `config` says and writes its handle to `out`. It lives until
 /// `luma_pool_destroy`.
 ///
@@ -243,9 +238,10 @@ pub extern "C" fn luma_pool_destroy(pool: *mut luma_pool_t) -> luma_status_t {
 }
 
 /// Allocates `bytes` bytes from a pool, at a multiple of `alignment` (0 or a power of two, less than
-/// 256 is raised to 256), for use on `stream` (this version: NULL).
+/// 256 is raised to 256), for use in the order of `stream`.
 ///
-/// As `luma_alloc` otherwise.
+/// As `luma_alloc_async` otherwise; with NULL, the legacy default stream, as `luma_alloc`. A pool over
+/// callbacks takes NULL only (`LUMA_ERROR_UNSUPPORTED`).
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn luma_pool_alloc(
@@ -256,13 +252,14 @@ pub extern "C" fn luma_pool_alloc(
 ) -> *mut c_void {
     call(|| {
         let pool = self::pool(pool)?;
-        check_stream(stream)?;
-        let addr = pool.allocate(bytes as u64, alignment as u64)?;
+        let stream = Stream::of(stream as usize);
+        let addr = pool.allocate_on(bytes as u64, alignment as u64, stream)?;
         Ok(addr.map_or(std::ptr::null_mut(), |addr| addr as *mut c_void))
     })
 }
 
-/// Frees a block of a pool. NULL does nothing and succeeds.
+/// Frees a block of a pool in the order of `stream`, as `luma_free_async`; with NULL as `luma_free`. A
+/// NULL pointer does nothing and succeeds.
 ///
 /// Errors: `LUMA_ERROR_INVALID_POINTER` as `luma_free`; `LUMA_ERROR_INVALID_VALUE` for a bad pool.
 #[unsafe(no_mangle)]
@@ -273,11 +270,10 @@ pub extern "C" fn luma_pool_free(
 ) -> luma_status_t {
     call(|| {
         let pool = self::pool(pool)?;
-        check_stream(stream)?;
         if ptr.is_null() {
             return Ok(());
         }
-        pool.free(ptr as u64)
+        pool.free_on(ptr as u64, Stream::of(stream as usize))
             .map_err(|error| with_other_owner(error, ptr as u64, Some(pool)))
     })
 }
@@ -338,6 +334,9 @@ mod tests {
             luma_pool_config_t::FIRST_SIZE,
             size_of::<luma_pool_config_t>()
         );
-        assert_eq!(luma_stats_t::FIRST_SIZE, size_of::<luma_stats_t>());
+        assert_eq!(
+            luma_stats_t::FIRST_SIZE,
+            std::mem::offset_of!(luma_stats_t, handler_calls)
+        );
     }
 }

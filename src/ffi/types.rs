@@ -210,6 +210,19 @@ pub struct luma_stats_t {
     pub alloc_retries: u64,
     /// Requests refused for want of memory.
     pub out_of_memory_count: u64,
-    /// Freed, waiting for another stream.
+    /// Freed in the order of a stream whose work is not known to be done: that stream may use it again,
+    /// others not yet. Always 0 while the pool has seen one stream only.
     pub pending_bytes: u64,
+    /// Calls of out-of-memory handlers.
+    pub handler_calls: u64,
+    /// Events recorded on streams.
+    pub event_records: u64,
+    /// Times an event was asked whether its work is done.
+    pub event_queries: u64,
+    /// Times a stream was made to wait for the work of another one.
+    pub stream_waits: u64,
+    /// Times a request that would have failed waited for work to end.
+    pub oom_waits: u64,
+    /// How long those waits took in all, in nanoseconds.
+    pub oom_wait_ns: u64,
 }

@@ -9,7 +9,7 @@ use crate::flag::Raised;
 use crate::log::{self, Level};
 use crate::text::text;
 use std::cell::Cell;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -30,6 +30,30 @@ pub(super) type Locked<'a, T> = Result<(Guard<'a>, T)>;
 /// Until when a request that would fail waits for other threads; `None`: for as long as it takes.
 pub(super) fn deadline() -> Option<Instant> {
     Instant::now().checked_add(environment().oom_wait)
+}
+
+/// Threads that wait on a pool's condition, counted under its lock. While there are none, the end of a call
+/// asks the system for nothing.
+#[derive(Debug)]
+pub(super) struct Sleepers(AtomicU32);
+
+impl Sleepers {
+    pub(super) const fn none() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    // The pool's lock orders these; the counter needs no order of its own.
+    pub(super) fn begin(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn end(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
 }
 
 /// A call in the pool's books. Dropped only by a panic.
@@ -129,7 +153,9 @@ impl Pool {
             open.in_flight = open.in_flight.saturating_sub(1);
             open.calls_ended += 1;
         }
-        self.call_ended.notify_all();
+        if self.sleepers.any() {
+            self.call_ended.notify_all();
+        }
         state
     }
 
@@ -145,21 +171,21 @@ impl Pool {
         }
         let ended = guard.calls_ended;
         while guard.in_flight > 0 && guard.calls_ended == ended {
-            let state = match deadline {
-                None => self
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok((guard, false));
+            }
+            self.sleepers.begin();
+            let state = match left {
+                None => self.call_ended.wait(guard.0).ok(),
+                Some(left) => self
                     .call_ended
-                    .wait(guard.0)
-                    .map_err(|_| Unusable::Poisoned)?,
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Ok((guard, false));
-                    }
-                    let waited = self.call_ended.wait_timeout(guard.0, left);
-                    waited.map_err(|_| Unusable::Poisoned)?.0
-                }
+                    .wait_timeout(guard.0, left)
+                    .ok()
+                    .map(|(state, _)| state),
             };
-            guard = self.usable(state)?;
+            self.sleepers.end();
+            guard = self.usable(state.ok_or(Unusable::Poisoned)?)?;
         }
         let waited = guard.calls_ended != ended;
         Ok((guard, waited))

@@ -4,6 +4,7 @@
 use super::calls::{Locked, deadline, take_back, told};
 use super::growth::host_memory;
 use super::oom::Bytes;
+use super::pending::{Patience, Pauses};
 use super::{Guard, Open, Pool};
 use crate::alloc::HostMemoryExhausted;
 use crate::alloc::chunk::NIL;
@@ -85,22 +86,31 @@ impl Pool {
         mut guard: Guard<'a>,
         amount: Amount,
         beside: [u32; 2],
+        patience: Patience,
     ) -> Locked<'a, u64> {
         let returns = guard.plan_returns(amount, beside).map_err(host_memory)?;
-        let (guard, given) = self.make_returns(guard, returns)?;
+        let (guard, given) = self.make_returns(guard, returns, patience)?;
         Ok((guard, given.bytes))
     }
 
+    /// Gives marked memory back. `patience`: how long it may wait for work that still uses it.
     fn make_returns<'a>(
         &'a self,
         guard: Guard<'a>,
         mut returns: Vec<Planned>,
+        patience: Patience,
     ) -> Locked<'a, Given> {
         let mut given = Given::default();
         if returns.is_empty() {
             return Ok((guard, given));
         }
+        // Of a separate pool only memory is given back whose work is done.
+        let has_work = !guard.engine.is_separate() && guard.source.streams().is_some();
+        let home = guard.home.filter(|_| has_work);
         let (mut guard, refusal) = self.unlocked(guard, |backend| {
+            if let Err(error) = Self::quiesce(backend, home, patience) {
+                return Some(error);
+            }
             let mut refusal = None;
             for planned in &mut returns {
                 let made = planned.part.make(backend);
@@ -133,17 +143,20 @@ impl Pool {
         &'a self,
         mut guard: Guard<'a>,
         spans: Vec<Span>,
+        patience: Patience,
     ) -> Locked<'a, u64> {
         let mut returns = Vec::new();
         guard.add_pages(&mut returns, spans).map_err(host_memory)?;
-        let (guard, given) = self.make_returns(guard, returns)?;
+        let (guard, given) = self.make_returns(guard, returns, patience)?;
         Ok((guard, given.bytes))
     }
 
     /// Gives every wholly free segment and every whole free page back to the backend. Gives the
-    /// bytes that went.
+    /// bytes that went. While the pool has seen one stream it waits for that; of several, what their work
+    /// may still use stays.
     pub fn empty_cache(&self) -> Result<u64> {
-        let (guard, given) = self.give_back(self.lock()?, Amount::All, [NIL; 2])?;
+        let guard = self.settle(self.lock()?)?;
+        let (guard, given) = self.give_back(guard, Amount::All, [NIL; 2], Patience::Endless)?;
         guard.check_in_debug()?;
         Ok(given)
     }
@@ -155,7 +168,7 @@ impl Pool {
     /// does not take enough back. The limit stays as it was then.
     pub fn set_limit(&self, bytes: u64) -> Result<()> {
         let limit = if bytes == 0 { u64::MAX } else { bytes };
-        let mut guard = self.lock()?;
+        let mut guard = self.settle(self.lock()?)?;
         // Nothing grows meanwhile, while the limit that holds is still the old one.
         guard.ceiling = limit;
         let lowered;
@@ -169,6 +182,7 @@ impl Pool {
     /// Gives back what is free, until no more than `limit` is held.
     fn fit_into<'a>(&'a self, mut guard: Guard<'a>, limit: u64) -> Locked<'a, Result<()>> {
         let deadline = deadline();
+        let mut pauses = Pauses::new();
         loop {
             let held = guard.engine.usage().reserved.saturating_add(guard.pledged);
             if held <= limit {
@@ -179,13 +193,17 @@ impl Pool {
                 Err(error) => return Ok((guard, Err(host_memory(error)))),
             };
             let given;
-            (guard, given) = self.make_returns(guard, planned)?;
+            (guard, given) = self.make_returns(guard, planned, Patience::Endless)?;
             if given.bytes > 0 {
                 continue;
             }
-            // What other threads are bringing or giving back may make the difference.
-            let waited;
+            // What other threads are bringing or giving back may make the difference, and what streams
+            // still use.
+            let mut waited;
             (guard, waited) = self.wait_for_others(guard, deadline)?;
+            if !waited {
+                (guard, waited) = self.wait_for_pending(guard, deadline, &mut pauses)?;
+            }
             if waited {
                 continue;
             }

@@ -6,6 +6,7 @@
 
 use super::calls::{Locked, take_back, told};
 use super::give_back::MOST_GIVE_BACKS;
+use super::pending::Patience;
 use super::{Guard, Pool};
 use crate::alloc::HostMemoryExhausted;
 use crate::alloc::chunk::NIL;
@@ -172,6 +173,7 @@ impl Pool {
         &'a self,
         mut guard: Guard<'a>,
         request: &Request,
+        patience: Patience,
     ) -> Locked<'a, Option<Block>> {
         let Some(pages) = guard.pages else {
             return Ok((guard, None));
@@ -202,7 +204,7 @@ impl Pool {
                         return Ok((guard, None));
                     }
                     let given;
-                    (guard, given) = self.return_pages(guard, spans)?;
+                    (guard, given) = self.return_pages(guard, spans, patience)?;
                     if given == 0 {
                         return Ok((guard, None));
                     }

@@ -2,10 +2,11 @@
 //! The end of a pool, the loss of its device, and the fork of its process.
 
 use super::calls::{in_backend, take_back};
-use super::{Open, Pool, recorder};
+use super::{Open, Pool, first_home, recorder};
 use crate::alloc::policy::Segmenter;
 use crate::alloc::region::Region;
 use crate::error::{Error, Result, Status};
+use crate::stream::{Captures, Table};
 use crate::text::text;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
@@ -34,6 +35,7 @@ impl Pool {
         drop(state);
         let live = open.engine.usage().live;
         open.record_all_freed();
+        Self::close_streams(&mut open);
         let mut failed = Ok(live);
         while let Some((region, mapped)) = open.engine.take_region() {
             let Region {
@@ -69,7 +71,8 @@ impl Pool {
     fn lock_when_quiet(&self, most: Option<Duration>) -> MutexGuard<'_, Option<Open>> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let busy = |state: &mut Option<Open>| state.as_ref().is_some_and(|open| open.in_flight > 0);
-        match most {
+        self.sleepers.begin();
+        let state = match most {
             None => self
                 .call_ended
                 .wait_while(state, busy)
@@ -78,7 +81,9 @@ impl Pool {
                 Ok((state, _)) => state,
                 Err(poisoned) => poisoned.into_inner().0,
             },
-        }
+        };
+        self.sleepers.end();
+        state
     }
 
     /// As [`Pool::forget`], where the memory was lost with that device. `false`: it was not.
@@ -126,7 +131,18 @@ impl Open {
     fn free_all(&mut self) {
         self.record_all_freed();
         self.engine.free_all();
+        self.forget_streams();
         self.segmenter = Segmenter::new(*self.policy());
+    }
+
+    /// Nothing is live and nothing waits. Events went with what they were about.
+    fn forget_streams(&mut self) {
+        self.streams = Table::default();
+        self.captures = Captures::default();
+        self.engine.settle_all();
+        self.engine.rejoin();
+        self.home = first_home(self.source);
+        self.set_express();
     }
 
     /// Forgets every block and all memory, which is gone: of that the backend is not told.
@@ -142,6 +158,9 @@ impl Open {
     /// were about stays marked and unused. Memory that only the parent has is forgotten.
     pub(super) fn after_fork(&mut self) {
         self.in_flight = 0;
+        self.waiters = 0;
+        self.polling = false;
+        self.set_express();
         self.pledged = 0;
         self.reserving = false;
         self.ceiling = u64::MAX;

@@ -7,8 +7,11 @@
 //!
 //! - [`config`]: how a pool is made;
 //! - `serve`: the order of a request that no free block fits;
+//! - `ordered`: allocating and freeing in the order of streams;
+//! - `pending`: memory that waits for work of the device;
 //! - `growth`, `give_back`: asking the backend for more, and giving back;
 //! - `calls`: backend calls without the lock;
+//! - `inspect`: what a pool says of itself;
 //! - `lifetime`: the end of a pool, the loss of its device, forks;
 //! - [`oom`]: out-of-memory handlers and the message;
 //! - [`recorder`]: the trace that `LUMA_TRACE` asks for;
@@ -20,8 +23,11 @@ pub mod config;
 pub mod defaults;
 mod give_back;
 mod growth;
+mod inspect;
 mod lifetime;
 pub mod oom;
+mod ordered;
+mod pending;
 pub mod recorder;
 pub mod registry;
 mod serve;
@@ -30,12 +36,15 @@ pub use config::{BackendKind, PoolConfig, Preset};
 
 use crate::alloc::HostMemoryExhausted;
 use crate::alloc::policy::Segmenter;
-use crate::alloc::{Block, Engine, Growth, Located, Policy, Request};
-use crate::backend::{Backend, Memory, Pages};
+use crate::alloc::{Block, Engine, Growth, Policy, Request};
+use crate::backend::streams::{StreamKey, StreamSource};
+use crate::backend::{Backend, Pages};
 use crate::error::{Error, Result, Status};
-use crate::stats::Stats;
+use crate::stream::{Captures, Query, Table};
 use crate::text::text;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use calls::Sleepers;
+use ordered::{Passed, Turn};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// What freed blocks are filled with in debug mode.
@@ -45,8 +54,11 @@ const POISON: u8 = 0xDF;
 #[derive(Debug)]
 pub struct Pool {
     state: Mutex<Option<Open>>,
-    /// Signalled when a backend call has ended.
+    /// Signalled when a backend call has ended, and when something was freed that requests wait for.
     call_ended: Condvar,
+    sleepers: Sleepers,
+    /// The [`StreamSource`] of the backend, to look a stream up before the lock is taken.
+    source: AtomicU8,
     /// Whether a backend panicked in a call, whose outcome nobody knows.
     broken: AtomicBool,
 }
@@ -77,6 +89,20 @@ pub(crate) struct Open {
     grown: u64,
     /// How many backend calls have ended, to notice that one has.
     calls_ended: u64,
+    /// The stream whose calls take the short way: the only one there is, while nobody watches or waits.
+    express: Option<StreamKey>,
+    /// The first stream, once there was a call.
+    home: Option<StreamKey>,
+    source: StreamSource,
+    /// The streams of a pool that is separate.
+    streams: Table,
+    captures: Captures,
+    /// Room for questions about events.
+    queries: Vec<Query>,
+    /// Whether a thread is asking about events.
+    polling: bool,
+    /// Requests that wait for something to be freed.
+    waiters: u32,
     calls: Calls,
     /// Check everything after each call.
     debug: bool,
@@ -94,6 +120,17 @@ struct Calls {
     out_of_memory: u64,
     backend_allocations: u64,
     backend_releases: u64,
+    event_records: u64,
+    event_queries: u64,
+    stream_waits: u64,
+    oom_waits: u64,
+    oom_wait_ns: u64,
+    handlers: u64,
+}
+
+/// The stream that a pool knows from the start: over memory without streams, the only one.
+fn first_home(source: StreamSource) -> Option<StreamKey> {
+    source.streams().is_none().then_some(StreamKey::DEFAULT)
 }
 
 /// The lock on an open pool.
@@ -142,7 +179,8 @@ impl Open {
         }
         let (debug, record) = (crate::config::environment().debug, recorder::is_on());
         static POOLS: AtomicU64 = AtomicU64::new(0);
-        Ok(Self {
+        let source = backend.stream_source();
+        let mut open = Self {
             id: POOLS.fetch_add(1, Ordering::Relaxed),
             device_total: memory.map(|memory| memory.total),
             engine: Engine::new(policy).map_err(|HostMemoryExhausted| Error::host_memory())?,
@@ -160,7 +198,17 @@ impl Open {
             debug,
             record,
             is_watched: debug || record,
-        })
+            express: None,
+            home: first_home(source),
+            source,
+            streams: Table::default(),
+            captures: Captures::default(),
+            queries: Vec::new(),
+            polling: false,
+            waiters: 0,
+        };
+        open.set_express();
+        Ok(open)
     }
 
     fn policy(&self) -> &Policy {
@@ -221,6 +269,8 @@ impl Pool {
         Self {
             state: Mutex::new(None),
             call_ended: Condvar::new(),
+            sleepers: Sleepers::none(),
+            source: AtomicU8::new(0),
             broken: AtomicBool::new(false),
         }
     }
@@ -248,6 +298,8 @@ impl Pool {
         // A pool whose state was half changed by a panic begins anew.
         self.state.clear_poison();
         self.broken.store(false, Ordering::Relaxed);
+        // Whoever finds the pool open has its lock, or a handle that was made after this.
+        self.source.store(open.source.into(), Ordering::Relaxed);
         *self.state.lock().map_err(|_| Unusable::Poisoned)? = Some(open);
         Ok(())
     }
@@ -289,6 +341,11 @@ impl Pool {
     /// the memory, or the limit is reached. Whatever the backend fails with.
     #[inline]
     pub fn allocate(&self, bytes: u64, align: u64) -> Result<Option<u64>> {
+        self.allocate_for(bytes, align, Passed::DEFAULT)
+    }
+
+    #[inline(always)]
+    fn allocate_for(&self, bytes: u64, align: u64, passed: Passed) -> Result<Option<u64>> {
         if align & align.wrapping_sub(1) != 0 && align != 0 {
             return Err(Error::new(
                 Status::InvalidValue,
@@ -304,10 +361,31 @@ impl Pool {
         let mut guard = self.lock()?;
         let open = &mut *guard;
         open.calls.allocations += 1;
-        match open.engine.allocate(&request) {
-            Ok(Some(block)) if !open.is_watched => Ok(Some(block.addr)),
-            outcome => self.allocate_slowly(guard, &request, outcome),
+        if !Self::is_express(open, passed) {
+            return self.allocate_in_order(guard, request, passed);
         }
+        match open.engine.allocate(&request) {
+            Ok(Some(block)) => Ok(Some(block.addr)),
+            outcome => self.allocate_slowly(guard, &request, Turn::plain(passed.stream), outcome),
+        }
+    }
+
+    /// The same where more is to be done than to look for free memory.
+    #[cold]
+    fn allocate_in_order(
+        &self,
+        guard: Guard<'_>,
+        mut request: Request,
+        passed: Passed,
+    ) -> Result<Option<u64>> {
+        let (mut guard, turn) = self.enter(guard, passed)?;
+        let turn = match turn {
+            Ok(turn) => turn,
+            Err(error) => return self.conclude(guard, &request, Err(error)),
+        };
+        request.lane = turn.lane;
+        let outcome = guard.engine.allocate(&request);
+        self.allocate_slowly(guard, &request, turn, outcome)
     }
 
     #[cold]
@@ -315,18 +393,22 @@ impl Pool {
         &self,
         guard: Guard<'_>,
         request: &Request,
+        turn: Turn,
         outcome: Result<Option<Block>, HostMemoryExhausted>,
     ) -> Result<Option<u64>> {
         let served = match outcome {
             Ok(Some(block)) => Ok((guard, Ok(block))),
-            Ok(None) => self.serve(guard, request),
+            Ok(None) => self.serve(guard, request, turn),
             Err(HostMemoryExhausted) => Ok((guard, Err(Error::host_memory()))),
         };
-        let (guard, served) = match served {
+        let (mut guard, mut served) = match served {
             Ok(served) => served,
             Err(error) => (self.lock()?, Err(error)),
         };
-        self.conclude(guard, request, served)
+        if let Ok(block) = served {
+            served = Self::hand_out(&mut guard, turn, block).map_err(growth::host_memory);
+        }
+        self.conclude(self.record_if_due(guard, turn)?, request, served)
     }
 
     /// What is counted, recorded, checked and logged at the end of a request.
@@ -366,6 +448,7 @@ impl Pool {
             requested: bytes,
             size: u64::MAX,
             align: align.max(crate::size::GRAIN),
+            lane: crate::alloc::chunk::HOME,
             usable_at: None,
         };
         let memory;
@@ -380,156 +463,23 @@ impl Pool {
     /// `InvalidPointer`: no live block begins there; the message says what does lie there.
     #[inline]
     pub fn free(&self, addr: u64) -> Result<()> {
+        self.free_for(addr, Passed::DEFAULT)
+    }
+
+    #[inline(always)]
+    fn free_for(&self, addr: u64, passed: Passed) -> Result<()> {
         let mut guard = self.lock()?;
         let open = &mut *guard;
+        if !Self::is_express(open, passed) {
+            return self.free_in_order(guard, addr, passed);
+        }
         match open.engine.free(addr, 0) {
-            Ok(block) => {
+            Ok(_) => {
                 open.calls.frees += 1;
-                if open.is_watched {
-                    return open.freed_under_watch(block);
-                }
                 Ok(())
             }
             Err(_) => Err(open.describe_bad_free(addr)),
         }
-    }
-
-    /// The bytes of the live block that begins at `addr`; `None` if none does.
-    pub fn usable_size(&self, addr: u64) -> Option<u64> {
-        self.lock()
-            .ok()?
-            .engine
-            .block_at(addr)
-            .map(|block| block.size)
-    }
-
-    /// What lies at `addr`.
-    pub fn locate(&self, addr: u64) -> Located {
-        self.lock()
-            .map_or(Located::Foreign, |guard| guard.engine.locate(addr))
-    }
-
-    /// Where `addr` lies in the pool's memory, when the pool last got a region: the larger the later.
-    fn claim(&self, addr: u64) -> Option<u64> {
-        let guard = self.lock().ok()?;
-        (guard.engine.locate(addr) != Located::Foreign).then_some(guard.grown)
-    }
-
-    /// The figures at this moment.
-    pub fn stats(&self) -> Result<Stats> {
-        let guard = self.lock()?;
-        let (usage, calls) = (guard.engine.usage(), guard.calls);
-        Ok(Stats {
-            allocated_bytes: usage.allocated,
-            reserved_bytes: usage.reserved,
-            peak_bytes: usage.peak_allocated,
-            live_blocks: usage.live,
-            free_blocks: guard.engine.free_blocks() as u64,
-            segments: guard.engine.segments() as u64,
-            backend_allocations: calls.backend_allocations,
-            backend_releases: calls.backend_releases,
-            requested_bytes: usage.requested,
-            peak_reserved_bytes: usage.peak_reserved,
-            largest_free_block: guard.engine.largest_free(),
-            memory_limit: if guard.limit == u64::MAX {
-                0
-            } else {
-                guard.limit
-            },
-            alloc_calls: calls.allocations,
-            free_calls: calls.frees,
-            alloc_retries: calls.retries,
-            out_of_memory_count: calls.out_of_memory,
-            pending_bytes: 0,
-        })
-    }
-
-    /// Begins both peaks anew at what is held now.
-    pub fn reset_peak(&self) -> Result<()> {
-        self.lock()?.engine.reset_peak();
-        Ok(())
-    }
-
-    /// Walks everything.
-    ///
-    /// # Errors
-    /// `Corrupted`: the message names the first rule that is broken.
-    pub fn check(&self) -> Result<()> {
-        self.lock()?.check()
-    }
-
-    /// Host bytes that book-keeping takes.
-    pub fn footprint(&self) -> Result<usize> {
-        Ok(self.lock()?.engine.footprint())
-    }
-
-    /// Live blocks in the order of addresses: address, size, bytes asked for.
-    pub fn live_blocks(&self) -> Result<Vec<(u64, u64, u64)>> {
-        let guard = self.lock()?;
-        Ok(guard
-            .engine
-            .live_blocks()
-            .map(|(block, requested)| (block.addr, block.size, requested))
-            .collect())
-    }
-
-    /// Whether the host may read and write the pool's memory.
-    pub fn is_host_accessible(&self) -> Result<bool> {
-        Ok(self.lock()?.backend.is_host_accessible())
-    }
-
-    /// The name of the pool's backend.
-    pub fn backend_name(&self) -> Result<&'static str> {
-        Ok(self.lock()?.backend.name())
-    }
-
-    /// The device's memory: what this pool may still take from it, and all of it. Where the backend
-    /// does not say, the limit counts as all.
-    ///
-    /// # Errors
-    /// `Unsupported`: neither is known.
-    pub fn memory(&self) -> Result<Memory> {
-        let guard = self.lock()?;
-        let backend = guard.backend.clone();
-        let (limit, held) = (guard.limit, guard.engine.usage().reserved);
-        drop(guard);
-        let left = limit.saturating_sub(held);
-        match backend.memory() {
-            Ok(Some(memory)) => Ok(Memory {
-                free: memory.free.min(left),
-                total: memory.total,
-            }),
-            Ok(None) if limit != u64::MAX => Ok(Memory {
-                free: left,
-                total: limit,
-            }),
-            Ok(None) => Err(Error::new(
-                Status::Unsupported,
-                text!(
-                    "the {} backend does not say how much memory it has, and the pool has no limit",
-                    backend.name()
-                ),
-            )),
-            Err(error) => Err(Error::new(error.status(), text!("{error}"))),
-        }
-    }
-}
-
-impl Open {
-    /// Why `addr` cannot be freed.
-    #[cold]
-    fn describe_bad_free(&self, addr: u64) -> Error {
-        let message = match self.engine.locate(addr) {
-            Located::Foreign => text!("{addr:#x} is not from this pool"),
-            Located::Free => text!("{addr:#x} is free already, or was never handed out"),
-            Located::Start { block } | Located::Inside { block } => text!(
-                "{addr:#x} is {} bytes inside the block of {} bytes at {:#x}; only that address frees it",
-                addr - block.addr,
-                block.size,
-                block.addr
-            ),
-        };
-        Error::new(Status::InvalidPointer, message)
     }
 }
 

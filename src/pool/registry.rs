@@ -210,6 +210,22 @@ pub fn other_owner(addr: u64, but: Option<&'static Pool>) -> Option<(Handle, boo
         .map(|slot| (slot.handle(), slot.is_default()))
 }
 
+/// All pools that are open.
+pub fn pools() -> impl Iterator<Item = &'static Pool> {
+    registry()
+        .slots()
+        .map(Slot::pool)
+        .filter(|pool| pool.is_open())
+}
+
+/// The pool of this process in whose memory `addr` lies.
+pub fn pool_of(addr: u64) -> Option<&'static Pool> {
+    registry()
+        .slots()
+        .map(Slot::pool)
+        .find(|pool| pool.locate(addr) != Located::Foreign)
+}
+
 /// Forgets what pools of any kind had in the memory of a CUDA device that was reset. `false`: there was
 /// no such pool.
 pub(super) fn forget_device(device: i32) -> Result<bool> {

@@ -8,9 +8,13 @@ use super::calls::{Locked, deadline};
 use super::give_back::{Amount, MOST_GIVE_BACKS};
 use super::growth::{Grown, Refusal, host_memory};
 use super::oom::{self, HandlerRound};
+use super::ordered::Turn;
+use super::pending::{Patience, Pauses};
 use super::{Guard, Open, Pool};
 use crate::alloc::chunk::NIL;
 use crate::alloc::{Block, Request};
+use crate::backend::streams::StreamSource;
+use crate::config::environment;
 use crate::error::Result;
 use crate::size::GRAIN;
 
@@ -25,16 +29,28 @@ impl Pool {
         &'a self,
         mut guard: Guard<'a>,
         request: &Request,
+        turn: Turn,
     ) -> Locked<'a, Result<Block>> {
+        if turn.capture.is_some() {
+            return self.serve_captured(guard, request);
+        }
         let mut handlers = HandlerRound::begin();
         let mut give_backs = 0;
+        let mut has_trimmed = false;
+        let mut pauses = Pauses::new();
         let deadline = deadline();
+        let patience = Patience::Until(deadline, turn.stream);
         if request.align > GRAIN {
             if let Some(block) = guard.look(request)? {
                 return Ok((guard, Ok(block)));
             }
         }
         loop {
+            let found;
+            (guard, found) = self.look_at_pending(guard, request)?;
+            if let Some(block) = found {
+                return Ok((guard, Ok(block)));
+            }
             let grown;
             (guard, grown) = self.grow(guard, request, deadline)?;
             let refusal = match grown {
@@ -51,7 +67,7 @@ impl Pool {
                     } else {
                         refusal.beside
                     };
-                    (guard, given) = self.give_back(guard, amount, beside)?;
+                    (guard, given) = self.give_back(guard, amount, beside, patience)?;
                     if given > 0 {
                         break;
                     }
@@ -66,7 +82,7 @@ impl Pool {
                 }
             }
             let found;
-            (guard, found) = self.map_anywhere(guard, request)?;
+            (guard, found) = self.map_anywhere(guard, request, patience)?;
             if let Some(block) = found {
                 return Ok((guard, Ok(block)));
             }
@@ -80,9 +96,26 @@ impl Pool {
                     Err(error) => return Ok((guard, Err(error))),
                 }
             }
+            if !has_trimmed && possible && guard.source == StreamSource::Cuda {
+                // The driver's own pools keep memory that is not asked for otherwise.
+                has_trimmed = true;
+                (guard, ()) = self.unlocked(guard, |backend| backend.trim())?;
+                continue;
+            }
+            if environment().oom_wait.is_zero() {
+                let found;
+                (guard, found) = self.make_stream_wait(guard, request, turn)?;
+                if let Some(block) = found {
+                    return Ok((guard, Ok(block)));
+                }
+            }
             let mut waited = false;
             if possible {
                 (guard, waited) = self.wait_for_others(guard, deadline)?;
+            }
+            if possible && !waited && guard.could_fit_settled(request) {
+                guard = self.cover_orphans(guard)?;
+                (guard, waited) = self.wait_for_pending(guard, deadline, &mut pauses)?;
             }
             if waited {
                 if let Some(block) = guard.look(request)? {
@@ -95,6 +128,7 @@ impl Pool {
                 let Some(handler) = handlers.next() else {
                     break;
                 };
+                guard.calls.handlers += 1;
                 drop(guard);
                 freed = oom::call(&handler, request.requested);
                 // It may be the last owner of something that calls luma when it goes.
@@ -123,7 +157,69 @@ impl Pool {
     }
 }
 
+impl Pool {
+    /// Serves a request of a separate pool from memory whose work has ended by now, and from pieces side by
+    /// side of which some are the stream's own and some anyone's.
+    fn look_at_pending<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        request: &Request,
+    ) -> Locked<'a, Option<Block>> {
+        if !guard.engine.is_separate() {
+            return Ok((guard, None));
+        }
+        loop {
+            let progress;
+            (guard, progress) = self.collect_once(guard)?;
+            // Also without progress: another thread may have freed something while the lock was released.
+            if let Some(block) = guard.look(request)? {
+                return Ok((guard, Some(block)));
+            }
+            if !progress {
+                break;
+            }
+        }
+        let gathered = guard.engine.gather(request, &[]).map_err(host_memory)?;
+        Ok((guard, gathered))
+    }
+
+    /// Serves a request of a stream that is being captured: from memory of the capture, from memory whose
+    /// work is known to be done, and by growing. Nothing is asked, given back or waited for.
+    #[cold]
+    fn serve_captured<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        request: &Request,
+    ) -> Locked<'a, Result<Block>> {
+        guard.collect_captures();
+        if let Some(block) = guard.look(request)? {
+            return Ok((guard, Ok(block)));
+        }
+        let grown;
+        (guard, grown) = self.grow(guard, request, deadline())?;
+        let mut served = grown?;
+        if matches!(served, Grown::Refused(_)) && guard.pages.is_some() {
+            let grown;
+            (guard, grown) = self.grow_by_segment(guard, request)?;
+            served = grown?;
+        }
+        Ok(match served {
+            Grown::Served(block) => (guard, Ok(block)),
+            Grown::Refused(_) => {
+                let error = guard.out_of_memory(request, None);
+                (guard, Err(error))
+            }
+        })
+    }
+}
+
 impl Open {
+    /// Whether the request would fit if all outstanding work were done.
+    fn could_fit_settled(&self, request: &Request) -> bool {
+        self.engine
+            .could_fit_settled(request, self.pages, self.available())
+    }
+
     /// Serves a request from free blocks. Wherever there is a place it is found: memory that a plan
     /// put where an alignment needs it must not be passed over, or growing would go on.
     pub(super) fn look(&mut self, request: &Request) -> Result<Option<Block>> {
@@ -146,10 +242,16 @@ impl Open {
             let helps = self.engine.reclaimable(None).saturating_add(left) >= request.size;
             return [helps.then_some(Amount::All), None, None];
         }
+        // All of it only where that may do: giving back can make the driver wait for the whole device.
+        let finest = self.pages.map(|pages| pages.finest);
+        let most = self
+            .engine
+            .reclaimable(finest)
+            .saturating_add(self.available());
         [
             Some(Amount::AtLeast(refusal.short)),
             Some(Amount::AtLeast(refusal.needed)),
-            Some(Amount::All),
+            (most >= request.size).then_some(Amount::All),
         ]
     }
 }

@@ -1,6 +1,6 @@
 //! Contexts: which one a pool's memory belongs to, and calls made in it.
 
-use super::driver::{ContextHandle, Driver};
+use super::driver::{ContextHandle, Driver, Handle};
 use super::failure::Failure;
 use core::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -106,14 +106,33 @@ impl Context {
         Ok(self.handle())
     }
 
-    /// Makes driver calls in this context. The thread's current context is the same afterwards,
-    /// whatever fails.
+    /// Makes driver calls in this context. The thread's current context and capture mode are the same
+    /// afterwards, whatever fails.
     pub(super) fn within<T>(
         &self,
         calls: impl FnOnce(&'static Driver) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let driver = self.driver;
-        let handle = self.usable()?;
+        within(self.driver, self.usable()?, calls)
+    }
+}
+
+/// A context: by its number, which no other context of the process ever has, or by its handle where the
+/// driver does not number contexts.
+pub(super) type ContextNumber = u64;
+
+/// The number of a context.
+pub(super) fn number_of(driver: &Driver, handle: ContextHandle) -> Result<ContextNumber, Failure> {
+    Ok(id_of(driver, handle)?.unwrap_or(handle as u64))
+}
+
+/// Makes driver calls in a context. The thread's current context and capture mode are the same
+/// afterwards, whatever fails.
+pub(super) fn within<T>(
+    driver: &'static Driver,
+    handle: ContextHandle,
+    calls: impl FnOnce(&'static Driver) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    relaxed(driver, || {
         let before = current(driver)?;
         if before == handle {
             return calls(driver);
@@ -131,17 +150,55 @@ impl Context {
             let _ = unsafe { driver.set_current(before) };
         }
         result
+    })
+}
+
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`.
+const RELAXED: u32 = 2;
+
+/// Makes driver calls that become no part of a capture, whatever the thread's or another one's captures
+/// are: without this the driver refuses them, and breaks the captures. The thread's mode is the same
+/// afterwards, whatever fails.
+pub(super) fn relaxed<T>(
+    driver: &Driver,
+    calls: impl FnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let mut mode = RELAXED;
+    // SAFETY: the parameter is valid for reading and writing, here and below.
+    match unsafe { driver.exchange_capture_mode(&mut mode) } {
+        Ok(()) => {}
+        // Such a driver does not capture, or not in modes.
+        Err(failure) if failure.is_unsupported() => return calls(),
+        Err(failure) => return Err(failure),
     }
+    let result = calls();
+    if mode != RELAXED && unsafe { driver.exchange_capture_mode(&mut mode) }.is_err() {
+        let _ = unsafe { driver.exchange_capture_mode(&mut mode) };
+    }
+    result
 }
 
 /// `CU_STREAM_LEGACY`: the legacy default stream, whatever 0 means to the program.
-const LEGACY_STREAM: usize = 1;
+pub(super) const LEGACY_STREAM: Handle = 1;
+
+/// Fails while a stream is being captured that the legacy default stream of the current context waits
+/// for. Any other call about the default stream would break that capture.
+pub(super) fn check_default_stream(driver: &Driver) -> Result<(), Failure> {
+    let mut status = 0;
+    // SAFETY: the out-parameter is valid for writing; the handle means this stream in every context.
+    match unsafe { driver.is_capturing(LEGACY_STREAM, &mut status) } {
+        Err(failure) if failure.is_unsupported() => Ok(()),
+        outcome => outcome,
+    }
+}
 
 /// Waits until the legacy default stream of the current context has done all that is queued on it. A
 /// block is freed in that stream's order, so what its owner still has queued may use it until then.
 pub(super) fn wait_for_default_stream(driver: &Driver) -> Result<(), Failure> {
     // SAFETY: the handle means this stream in every context.
-    match unsafe { driver.stream_synchronize(LEGACY_STREAM as *mut c_void) } {
+    match check_default_stream(driver)
+        .and_then(|()| unsafe { driver.stream_synchronize(LEGACY_STREAM) })
+    {
         // The process is ending, and no work with it.
         Err(failure) if failure.is_the_end() => Ok(()),
         outcome => outcome,
@@ -170,7 +227,7 @@ fn id_of(driver: &Driver, handle: ContextHandle) -> Result<Option<u64>, Failure>
     // SAFETY: the out-parameter is valid for writing; a handle of no context is an error.
     match unsafe { driver.context_id(handle, &mut id) } {
         Ok(()) => Ok(Some(id)),
-        Err(failure) if failure.is_missing() => Ok(None),
+        Err(failure) if failure.is_unsupported() => Ok(None),
         Err(failure) => Err(failure),
     }
 }
@@ -179,24 +236,22 @@ fn retain(driver: &Driver, device: c_int) -> Result<ContextHandle, Failure> {
     let mut number = 0;
     let mut handle = null_mut();
     // SAFETY: the out-parameters are valid for writing.
-    unsafe {
+    relaxed(driver, || unsafe {
         driver.device_get(&mut number, device)?;
-        driver.primary_retain(&mut handle, number)?;
-    }
+        driver.primary_retain(&mut handle, number)
+    })?;
     Ok(handle)
 }
 
 /// One owner less. Whoever gives a context up has nobody to tell of a failure.
 fn release(driver: &Driver, device: c_int) {
     // SAFETY: `retain` was called for it.
-    unsafe {
-        if driver
-            .primary_release(device)
-            .is_err_and(Failure::is_missing)
-        {
-            let _ = driver.primary_release_v1(device);
+    let _ = relaxed(driver, || unsafe {
+        match driver.primary_release(device) {
+            Err(failure) if failure.is_missing() => driver.primary_release_v1(device),
+            outcome => outcome,
         }
-    }
+    });
 }
 
 /// Whether a device's primary context exists. A driver that cannot tell has made one by now.

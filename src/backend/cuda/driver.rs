@@ -18,6 +18,10 @@ pub(super) type ContextHandle = *mut c_void;
 pub(super) type Address = u64;
 /// A `CUmemGenericAllocationHandle`.
 pub(super) type Physical = c_ulonglong;
+/// A `CUstream`, `CUevent`, `CUgraph`, `CUuserObject` or `CUmemoryPool`: a pointer that is never followed here.
+pub(super) type Handle = usize;
+/// A `CUhostFn`.
+pub(super) type HostFunction = unsafe extern "C" fn(data: *mut c_void);
 
 /// `CUDA_SUCCESS`.
 const SUCCESS: u32 = 0;
@@ -100,8 +104,48 @@ functions! {
     current_device = cuCtxGetDevice(device: *mut c_int);
     /// The number of a context, which no other context of the process ever has.
     context_id = cuCtxGetId(context: ContextHandle, id: *mut c_ulonglong);
+    /// Waits for all that is queued in the current context.
+    synchronize = cuCtxSynchronize();
+    /// Lets an event stand for all that is queued in a context.
+    record_context = cuCtxRecordEvent(context: ContextHandle, event: Handle);
     /// Waits for all that is queued on a stream.
-    stream_synchronize = cuStreamSynchronize(stream: *mut c_void);
+    stream_synchronize = cuStreamSynchronize(stream: Handle);
+    /// Whether all that is queued on a stream is done.
+    stream_query = cuStreamQuery(stream: Handle);
+    /// The number of a stream, which no other stream of the process ever has.
+    stream_id = cuStreamGetId(stream: Handle, id: *mut c_ulonglong);
+    /// The context of a stream.
+    stream_context = cuStreamGetCtx(stream: Handle, context: *mut ContextHandle);
+    /// What is queued on a stream from now on waits for an event.
+    stream_wait = cuStreamWaitEvent(stream: Handle, event: Handle, flags: c_uint);
+    /// Whether a stream is being captured.
+    is_capturing = cuStreamIsCapturing(stream: Handle, status: *mut c_uint);
+    /// The same, with the capture's number.
+    capture_info_v1 = cuStreamGetCaptureInfo(stream: Handle, status: *mut c_uint, id: *mut u64);
+    /// The same, with the graph and what the next node depends on.
+    capture_info_v2 = cuStreamGetCaptureInfo_v2(stream: Handle, status: *mut c_uint, id: *mut u64, graph: *mut Handle, nodes: *mut *const Handle, count: *mut usize);
+    /// Swaps what the calling thread may do while streams are captured.
+    exchange_capture_mode = cuThreadExchangeStreamCaptureMode(mode: *mut c_uint);
+    /// An event of the current context.
+    event_create = cuEventCreate(event: *mut Handle, flags: c_uint);
+    /// Destroys an event.
+    event_destroy = cuEventDestroy_v2(event: Handle);
+    /// Lets an event stand for all that is queued on a stream.
+    event_record = cuEventRecord(event: Handle, stream: Handle);
+    /// Whether all that an event stands for is done.
+    event_query = cuEventQuery(event: Handle);
+    /// An object that calls a function when nobody refers to it any more.
+    object_create = cuUserObjectCreate(object: *mut Handle, data: *mut c_void, destroy: HostFunction, count: c_uint, flags: c_uint);
+    /// Drops references to an object.
+    object_release = cuUserObjectRelease(object: Handle, count: c_uint);
+    /// Lets a graph, and those made from it, refer to an object.
+    graph_retain = cuGraphRetainUserObject(graph: Handle, object: Handle, count: c_uint, flags: c_uint);
+    /// The pool that a device has from the start.
+    default_pool = cuDeviceGetDefaultMemPool(pool: *mut Handle, device: c_int);
+    /// The pool that a device uses.
+    current_pool = cuDeviceGetMemPool(pool: *mut Handle, device: c_int);
+    /// Gives back what a pool keeps unused.
+    pool_trim = cuMemPoolTrimTo(pool: Handle, kept: usize);
     /// Free and all bytes of the current context's device.
     memory_info = cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
     /// Device memory.

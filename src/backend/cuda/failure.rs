@@ -19,10 +19,22 @@ const NO_DEVICE: u32 = 100;
 const INVALID_DEVICE: u32 = 101;
 /// `CUDA_ERROR_INVALID_CONTEXT`.
 const INVALID_CONTEXT: u32 = 201;
+/// `CUDA_ERROR_INVALID_HANDLE`.
+const INVALID_HANDLE: u32 = 400;
+/// `CUDA_ERROR_NOT_READY`: work is not done yet.
+const NOT_READY: u32 = 600;
 /// `CUDA_ERROR_CONTEXT_IS_DESTROYED`.
 const CONTEXT_IS_DESTROYED: u32 = 709;
+/// `CUDA_ERROR_NOT_PERMITTED`: also what a host function of a stream gets from the driver.
+const NOT_PERMITTED: u32 = 800;
 /// `CUDA_ERROR_NOT_SUPPORTED`.
 const NOT_SUPPORTED: u32 = 801;
+/// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`, the first of those about captures.
+const FIRST_OF_CAPTURES: u32 = 900;
+/// `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`: the legacy default stream would depend on a captured stream.
+const STREAM_CAPTURE_IMPLICIT: u32 = 906;
+/// `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`, the last of them.
+const LAST_OF_CAPTURES: u32 = 908;
 
 /// A function of the driver that failed, or is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +45,11 @@ pub(super) struct Failure {
 }
 
 impl Failure {
+    /// A context that was destroyed, as the driver says it where it sees that.
+    pub(super) const fn destroyed_context(function: &'static str) -> Self {
+        Self::new(function, CONTEXT_IS_DESTROYED)
+    }
+
     pub(super) const fn new(function: &'static str, code: u32) -> Self {
         Self {
             function,
@@ -66,8 +83,33 @@ impl Failure {
         self.is_the_end() || matches!(self.code, Some(INVALID_CONTEXT | CONTEXT_IS_DESTROYED))
     }
 
+    /// Whether the driver may not be called here.
+    pub(super) fn is_not_permitted(self) -> bool {
+        self.code == Some(NOT_PERMITTED)
+    }
+
     pub(super) fn is_missing(self) -> bool {
         self.code.is_none()
+    }
+
+    /// Whether this driver, device or process does without the function.
+    pub(super) fn is_unsupported(self) -> bool {
+        self.is_missing() || self.code == Some(NOT_SUPPORTED)
+    }
+
+    /// Whether work is not done yet, which is no failure.
+    pub(super) fn is_not_ready(self) -> bool {
+        self.code == Some(NOT_READY)
+    }
+
+    /// Whether there is nothing with such a handle.
+    pub(super) fn is_invalid_handle(self) -> bool {
+        self.code == Some(INVALID_HANDLE)
+    }
+
+    /// Whether a stream that the legacy default stream waits for is being captured.
+    pub(super) fn is_implicit_capture(self) -> bool {
+        self.code == Some(STREAM_CAPTURE_IMPLICIT)
     }
 
     pub(super) fn is_no_device(self) -> bool {
@@ -112,6 +154,9 @@ impl Failure {
                 "; a forked child cannot use CUDA: use it after exec, or in the parent only"
             }
             DEINITIALIZED => "; the process is ending",
+            FIRST_OF_CAPTURES..=LAST_OF_CAPTURES => {
+                "; a stream is being captured, and this can be done when that has ended"
+            }
             _ => "",
         };
         text!("{function}: {}{hint}", Described { driver, code })

@@ -1,9 +1,13 @@
 //! The three kinds of CUDA memory as backends.
 
-use super::context::{Context, wait_for_default_stream};
-use super::driver::Driver;
+use super::context::{
+    Context, LEGACY_STREAM, check_default_stream, relaxed, wait_for_default_stream,
+};
+use super::driver::{Driver, Handle};
 use super::failure::Failure;
 use super::pages::VirtualMemory;
+use super::streams;
+use crate::backend::streams::{Event, StreamSource};
 use crate::backend::{Backend, BackendError, BackendResult, Memory, Pages};
 use crate::size::GRAIN;
 use core::ffi::c_void;
@@ -63,12 +67,23 @@ impl CudaBackend {
 
     /// Waits for work that may still use free blocks: unmapping does not.
     fn wait_for_freed_blocks(&self) -> BackendResult<()> {
-        match self.context.within(wait_for_default_stream) {
+        self.unless_gone(self.context.within(wait_for_default_stream))
+    }
+
+    /// What was asked of a context that is gone is done.
+    fn unless_gone(&self, outcome: Result<(), Failure>) -> BackendResult<()> {
+        match outcome {
             Err(failure) if !failure.took_the_memory() => {
                 Err(failure.without_request(self.context.driver()))
             }
             _ => Ok(()),
         }
+    }
+
+    /// Makes calls of virtual memory, which needs no context, so that they break no capture.
+    fn relaxed<T>(&self, calls: impl FnOnce() -> BackendResult<T>) -> BackendResult<T> {
+        relaxed(self.context.driver(), || Ok(calls()))
+            .unwrap_or_else(|failure| Err(self.told(failure)))
     }
 
     fn virtual_memory(&self) -> BackendResult<&VirtualMemory> {
@@ -86,6 +101,20 @@ impl CudaBackend {
         let virtual_memory = self.virtual_memory()?;
         virtual_memory.bury_orphans();
         Ok(virtual_memory)
+    }
+
+    /// Makes calls that give virtual memory back, so that they break no capture.
+    fn relaxed_to_give_back(
+        &self,
+        calls: impl Fn(&VirtualMemory) -> BackendResult<()>,
+    ) -> BackendResult<()> {
+        let virtual_memory = self.virtual_memory()?;
+        match relaxed(self.context.driver(), || Ok(calls(virtual_memory))) {
+            Ok(outcome) => outcome,
+            // Memory that is gone is not in the books either.
+            Err(failure) if failure.is_the_end() => calls(virtual_memory),
+            Err(failure) => Err(failure.without_request(self.context.driver())),
+        }
     }
 
     /// Whether the driver says that it has less than so many bytes. It may still find them: managed
@@ -192,12 +221,7 @@ impl Backend for CudaBackend {
                 }
             }
         });
-        match released {
-            Err(failure) if !failure.took_the_memory() => {
-                Err(failure.without_request(self.context.driver()))
-            }
-            _ => Ok(()),
-        }
+        self.unless_gone(released)
     }
 
     fn pages(&self) -> Option<Pages> {
@@ -206,26 +230,110 @@ impl Backend for CudaBackend {
     }
 
     fn reserve(&self, least: u64) -> BackendResult<(u64, u64)> {
-        self.usable_virtual_memory()?.reserve(least)
+        self.relaxed(|| self.usable_virtual_memory()?.reserve(least))
     }
 
     fn unreserve(&self, addr: u64, span: u64, mapped: u64) -> BackendResult<()> {
         if mapped > 0 {
             self.wait_for_freed_blocks()?;
         }
-        self.virtual_memory()?.unreserve(addr, span)
+        self.relaxed_to_give_back(|virtual_memory| virtual_memory.unreserve(addr, span))
     }
 
     fn map(&self, addr: u64, bytes: u64) -> BackendResult<()> {
-        let virtual_memory = self.usable_virtual_memory()?;
-        if virtual_memory.is_much(bytes) && self.is_scarce(bytes) {
-            virtual_memory.probe(bytes)?;
-        }
-        virtual_memory.map(addr, bytes)
+        self.relaxed(|| {
+            let virtual_memory = self.usable_virtual_memory()?;
+            if virtual_memory.is_much(bytes) && self.is_scarce(bytes) {
+                virtual_memory.probe(bytes)?;
+            }
+            virtual_memory.map(addr, bytes)
+        })
     }
 
     fn unmap(&self, addr: u64, bytes: u64) -> BackendResult<()> {
         self.wait_for_freed_blocks()?;
-        self.virtual_memory()?.unmap(addr, bytes)
+        self.relaxed_to_give_back(|virtual_memory| virtual_memory.unmap(addr, bytes))
+    }
+
+    fn stream_source(&self) -> StreamSource {
+        StreamSource::Cuda
+    }
+
+    fn domain(&self) -> BackendResult<usize> {
+        let context = self
+            .context
+            .usable()
+            .map_err(|failure| self.told(failure))?;
+        streams::enter(self.context.driver(), context)
+    }
+
+    fn is_default_idle(&self) -> BackendResult<bool> {
+        let asked = self.context.within(|driver| {
+            check_default_stream(driver)?;
+            // SAFETY: the handle means the default stream in every context.
+            unsafe { driver.stream_query(LEGACY_STREAM) }
+        });
+        match asked {
+            Err(failure) if failure.is_not_ready() || failure.is_implicit_capture() => Ok(false),
+            outcome => self.unless_gone(outcome).map(|()| true),
+        }
+    }
+
+    fn record_default(&self, event: Event) -> BackendResult<()> {
+        let recorded = self.context.within(|driver| {
+            check_default_stream(driver)?;
+            // SAFETY: the event lives, and the handle means the default stream in every context.
+            unsafe { driver.event_record(event.handle, LEGACY_STREAM) }
+        });
+        recorded.map_err(|failure| failure.without_request(self.context.driver()))
+    }
+
+    fn record_all(&self, event: Event) -> BackendResult<()> {
+        let recorded = self.context.within(|driver| {
+            check_default_stream(driver)?;
+            // SAFETY: the event lives, and the context is the current one.
+            unsafe { driver.record_context(self.context.handle(), event.handle) }
+        });
+        recorded.map_err(|failure| failure.without_request(self.context.driver()))
+    }
+
+    fn synchronize(&self) -> BackendResult<()> {
+        let waited = self.context.within(|driver| {
+            let mut addr = 0;
+            // A free waits for the device as cuCtxSynchronize does, and leaves captures alone.
+            // SAFETY: the out-parameter is valid for writing, and what was allocated is freed once.
+            match unsafe { driver.alloc(&mut addr, GRAIN as usize) } {
+                // SAFETY: as above.
+                Ok(()) => unsafe { driver.free(addr) },
+                Err(failure) if failure.is_out_of_memory() => {
+                    check_default_stream(driver)?;
+                    // SAFETY: no pointers.
+                    unsafe { driver.synchronize() }
+                }
+                Err(failure) => Err(failure),
+            }
+        });
+        self.unless_gone(waited)
+    }
+
+    fn trim(&self) {
+        if self.kind == Kind::Pinned {
+            return;
+        }
+        let (driver, device) = (self.context.driver(), self.context.device());
+        let mut pools: [Handle; 2] = [0; 2];
+        // Nobody relies on it.
+        // SAFETY: the out-parameters are valid for writing, and the pools are those that the device has.
+        let _ = relaxed(driver, || unsafe {
+            let _ = driver.default_pool(&mut pools[0], device);
+            let _ = driver.current_pool(&mut pools[1], device);
+            if pools[1] == pools[0] {
+                pools[1] = 0;
+            }
+            for pool in pools.into_iter().filter(|&pool| pool != 0) {
+                let _ = driver.pool_trim(pool, 0);
+            }
+            Ok(())
+        });
     }
 }

@@ -1,27 +1,36 @@
 //! Memory of the CUDA driver: a device's, pinned, managed.
 //!
 //! The driver is loaded when it is first asked for, so that programs run where there is none. Every
-//! call leaves the calling thread's current context as it was.
+//! call leaves the calling thread's current context and capture mode as they were, and breaks no
+//! capture.
 //!
 //! - `driver`: the table of the driver's functions; `structs`: what they are given;
 //! - `failure`: what they fail with, in the driver's words;
 //! - `context`: contexts, and calls made in them;
 //! - `pages`: virtual memory;
-//! - `memory`: the backends.
+//! - `memory`: the backends;
+//! - `streams`: streams and events.
 
 mod context;
 mod driver;
 mod failure;
 mod memory;
 mod pages;
+mod streams;
 mod structs;
 
 pub use memory::{CudaBackend, Kind};
 
+use super::streams::Streams;
 use crate::error::{Error, Result, Status};
 use crate::text::text;
 use context::Context;
 use driver::{Absent, Driver, driver};
+
+/// The streams of the CUDA driver. Where there is none, each of their calls fails.
+pub(super) fn streams() -> &'static dyn Streams {
+    &streams::CudaStreams
+}
 
 /// Whether there is a driver with a device.
 ///

@@ -5,7 +5,7 @@
 //! with its mapping and there is nothing else to keep. Which pages are mapped is kept here, since a range
 //! is given back only when none is.
 
-use super::context::Context;
+use super::context::{Context, relaxed};
 use super::driver::{Driver, Physical};
 use super::failure::Failure;
 use super::structs::{AccessDescription, AllocationProperties};
@@ -385,6 +385,12 @@ impl VirtualMemory {
 impl Drop for VirtualMemory {
     fn drop(&mut self) {
         // A pool that was destroyed after a reset has not come to it.
-        self.bury_orphans();
+        if self.ranges().orphans.is_empty() {
+            return;
+        }
+        let _ = relaxed(self.driver, || {
+            self.bury_orphans();
+            Ok(())
+        });
     }
 }

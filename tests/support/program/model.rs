@@ -120,6 +120,12 @@ impl Model {
             alloc_retries: retries,
             out_of_memory_count: self.out_of_memory,
             pending_bytes: 0,
+            event_records: 0,
+            event_queries: 0,
+            stream_waits: 0,
+            oom_waits: 0,
+            oom_wait_ns: 0,
+            handler_calls: 0,
         }
     }
 

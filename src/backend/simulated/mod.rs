@@ -2,12 +2,20 @@
 //! A device without memory: addresses that must not be touched, a capacity, and failures on
 //! demand. For tests, for replaying traces, and to ask what a program would need.
 
+mod calls;
+mod stream;
+mod world;
+
+pub use stream::{DefaultStream, SimulatedContext, SimulatedGraph, SimulatedStream};
+pub use world::StreamCalls;
+
+use super::streams::{Event, StreamSource, Streams};
 use super::{Backend, BackendError, BackendResult, Memory, Pages, SEGMENT_ALIGN};
 use crate::error::Status;
 use crate::size::{GRAIN, round_up};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 /// Each device has addresses of its own, as devices of one process have: so many, the first of them
 /// here.
@@ -22,12 +30,19 @@ fn first_address() -> u64 {
     device * ADDRESSES + FIRST_ADDRESS
 }
 
+/// The simulated streams of the process.
+pub(super) fn streams() -> &'static dyn Streams {
+    &calls::SimulatedStreams
+}
+
 /// A simulated device. It never gives an address twice.
 #[derive(Debug)]
 pub struct SimulatedBackend {
     capacity: u64,
     pages: Option<Pages>,
     state: Mutex<State>,
+    source: StreamSource,
+    context: OnceLock<SimulatedContext>,
 }
 
 #[derive(Debug)]
@@ -64,6 +79,8 @@ impl SimulatedBackend {
                 failure: None,
                 violations: Vec::new(),
             }),
+            source: StreamSource::Immediate,
+            context: OnceLock::new(),
         }
     }
 
@@ -82,6 +99,26 @@ impl SimulatedBackend {
             pages: Some(pages),
             ..Self::new(capacity)
         }
+    }
+
+    /// The same, used by simulated streams. Its context becomes the calling thread's current one.
+    #[must_use]
+    pub fn with_streams(self) -> Self {
+        self.context().make_current();
+        Self {
+            source: StreamSource::Simulated,
+            ..self
+        }
+    }
+
+    /// Its context.
+    pub fn context(&self) -> SimulatedContext {
+        *self.context.get_or_init(SimulatedContext::create)
+    }
+
+    /// Its default stream.
+    pub fn default_stream(&self) -> DefaultStream {
+        self.context().default_stream()
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -316,6 +353,30 @@ impl Backend for SimulatedBackend {
         state.clear_mapped(addr, bytes);
         state.used -= bytes;
         Ok(())
+    }
+
+    fn stream_source(&self) -> StreamSource {
+        self.source
+    }
+
+    fn domain(&self) -> BackendResult<usize> {
+        Ok(self.context().domain())
+    }
+
+    fn is_default_idle(&self) -> BackendResult<bool> {
+        world::world().is_default_idle(self.context().domain())
+    }
+
+    fn record_default(&self, event: Event) -> BackendResult<()> {
+        world::world().record_default(self.context().domain(), event)
+    }
+
+    fn record_all(&self, event: Event) -> BackendResult<()> {
+        world::world().record_all(self.context().domain(), event)
+    }
+
+    fn synchronize(&self) -> BackendResult<()> {
+        world::world().synchronize(self.context().domain())
     }
 }
 

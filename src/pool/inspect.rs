@@ -1,0 +1,160 @@
+#![forbid(unsafe_code)]
+//! What a pool says of itself.
+
+use super::{Open, Pool};
+use crate::alloc::Located;
+use crate::backend::Memory;
+use crate::error::{Error, Result, Status};
+use crate::stats::Stats;
+use crate::text::text;
+
+impl Pool {
+    /// The bytes of the live block that begins at `addr`; `None` if none does.
+    pub fn usable_size(&self, addr: u64) -> Option<u64> {
+        self.lock()
+            .ok()?
+            .engine
+            .block_at(addr)
+            .map(|block| block.size)
+    }
+
+    /// Whether the pool takes calls.
+    pub(crate) fn is_open(&self) -> bool {
+        self.lock().is_ok()
+    }
+
+    /// What lies at `addr`.
+    pub fn locate(&self, addr: u64) -> Located {
+        self.lock()
+            .map_or(Located::Foreign, |guard| guard.engine.locate(addr))
+    }
+
+    /// Where `addr` lies in the pool's memory, when the pool last got a region: the larger the later.
+    pub(super) fn claim(&self, addr: u64) -> Option<u64> {
+        let guard = self.lock().ok()?;
+        (guard.engine.locate(addr) != Located::Foreign).then_some(guard.grown)
+    }
+
+    /// The figures at this moment. Blocks whose work has ended are taken in first.
+    pub fn stats(&self) -> Result<Stats> {
+        let (guard, _) = self.collect(self.lock()?)?;
+        let (usage, calls) = (guard.engine.usage(), guard.calls);
+        Ok(Stats {
+            allocated_bytes: usage.allocated,
+            reserved_bytes: usage.reserved,
+            peak_bytes: usage.peak_allocated,
+            live_blocks: usage.live,
+            free_blocks: guard.engine.free_blocks() as u64,
+            segments: guard.engine.segments() as u64,
+            backend_allocations: calls.backend_allocations,
+            backend_releases: calls.backend_releases,
+            requested_bytes: usage.requested,
+            peak_reserved_bytes: usage.peak_reserved,
+            largest_free_block: guard.engine.largest_settled(),
+            memory_limit: if guard.limit == u64::MAX {
+                0
+            } else {
+                guard.limit
+            },
+            alloc_calls: calls.allocations,
+            free_calls: calls.frees,
+            alloc_retries: calls.retries,
+            out_of_memory_count: calls.out_of_memory,
+            pending_bytes: guard.engine.pending_bytes(),
+            event_records: calls.event_records,
+            event_queries: calls.event_queries,
+            stream_waits: calls.stream_waits,
+            oom_waits: calls.oom_waits,
+            oom_wait_ns: calls.oom_wait_ns,
+            handler_calls: calls.handlers,
+        })
+    }
+
+    /// Begins both peaks anew at what is held now.
+    pub fn reset_peak(&self) -> Result<()> {
+        self.lock()?.engine.reset_peak();
+        Ok(())
+    }
+
+    /// Walks everything.
+    ///
+    /// # Errors
+    /// `Corrupted`: the message names the first rule that is broken.
+    pub fn check(&self) -> Result<()> {
+        self.lock()?.check()
+    }
+
+    /// Host bytes that book-keeping takes.
+    pub fn footprint(&self) -> Result<usize> {
+        Ok(self.lock()?.engine.footprint())
+    }
+
+    /// Live blocks in the order of addresses: address, size, bytes asked for.
+    pub fn live_blocks(&self) -> Result<Vec<(u64, u64, u64)>> {
+        let guard = self.lock()?;
+        Ok(guard
+            .engine
+            .live_blocks()
+            .map(|(block, requested)| (block.addr, block.size, requested))
+            .collect())
+    }
+
+    /// Whether the host may read and write the pool's memory.
+    pub fn is_host_accessible(&self) -> Result<bool> {
+        Ok(self.lock()?.backend.is_host_accessible())
+    }
+
+    /// The name of the pool's backend.
+    pub fn backend_name(&self) -> Result<&'static str> {
+        Ok(self.lock()?.backend.name())
+    }
+
+    /// The device's memory: what this pool may still take from it, and all of it. Where the backend
+    /// does not say, the limit counts as all.
+    ///
+    /// # Errors
+    /// `Unsupported`: neither is known.
+    pub fn memory(&self) -> Result<Memory> {
+        let guard = self.lock()?;
+        let backend = guard.backend.clone();
+        let (limit, held) = (guard.limit, guard.engine.usage().reserved);
+        drop(guard);
+        let left = limit.saturating_sub(held);
+        match backend.memory() {
+            Ok(Some(memory)) => Ok(Memory {
+                free: memory.free.min(left),
+                total: memory.total,
+            }),
+            Ok(None) if limit != u64::MAX => Ok(Memory {
+                free: left,
+                total: limit,
+            }),
+            Ok(None) => Err(Error::new(
+                Status::Unsupported,
+                text!(
+                    "the {} backend does not say how much memory it has, and the pool has no limit",
+                    backend.name()
+                ),
+            )),
+            Err(error) => Err(Error::new(error.status(), text!("{error}"))),
+        }
+    }
+}
+
+impl Open {
+    /// Why `addr` cannot be freed.
+    #[cold]
+    pub(super) fn describe_bad_free(&self, addr: u64) -> Error {
+        let message = match self.engine.locate(addr) {
+            Located::Foreign => text!("{addr:#x} is not from this pool"),
+            Located::Free => text!("{addr:#x} is free already, or was never handed out"),
+            Located::Start { block } | Located::Inside { block } => text!(
+                "{addr:#x} is {} bytes inside the block of {} bytes at {:#x}; only that address frees it",
+                addr - block.addr,
+                block.size,
+                block.addr
+            ),
+        };
+        Error::new(Status::InvalidPointer, message)
+    }
+}

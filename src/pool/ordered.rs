@@ -1,0 +1,596 @@
+#![forbid(unsafe_code)]
+//! Allocating and freeing in the order of streams.
+//!
+//! While a pool knows one stream it is *plain*: all free memory is that stream's, and nothing is recorded
+//! or asked. From the second stream on it is *separate*: memory that is freed in the order of a stream
+//! serves that stream at once, and the others when an event says that the work before the free is done.
+//!
+//! Events are recorded and asked without the pool's lock, and a stream is touched only inside a call that
+//! was passed it: it may be destroyed at any other time. The default stream is never destroyed; nothing is
+//! recorded on it before another stream lacks memory.
+
+use super::calls::Locked;
+use super::{Guard, Open, Pool};
+use crate::alloc::chunk::{HOME, Lane};
+use crate::alloc::{Block, HostMemoryExhausted};
+use crate::backend::BackendError;
+use crate::backend::streams::{Capture, Event, Place, Stream, StreamKey, StreamSource};
+use crate::error::{Error, Result, Status};
+use crate::log::{self, Level};
+use crate::pool::growth::host_memory;
+use crate::stream::SlotId;
+use crate::stream::captures::Owner;
+use crate::stream::table::MOST_EVENTS;
+use crate::text::text;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The mark of a live block that names streams as users.
+pub(super) const USED: u16 = 1 << 14;
+/// The mark of a live block that belongs to a capture, or is used by one.
+pub(super) const CAPTURED: u16 = 1 << 15;
+
+/// A stream as a call was passed it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passed {
+    pub(super) stream: Stream,
+    place: Place,
+}
+
+impl Passed {
+    pub(super) const DEFAULT: Self = Self {
+        stream: Stream::DEFAULT,
+        place: Place::DEFAULT,
+    };
+}
+
+/// What a call may use: whose lane, and how.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    pub(super) stream: Stream,
+    pub(super) lane: Lane,
+    /// Where the stream stands; `None`: the pool is plain, or the stream is being captured.
+    pub(super) slot: Option<SlotId>,
+    /// The number of the capture that the stream is in.
+    pub(super) capture: Option<u64>,
+    /// Whether events may be recorded on the stream: it is not the default one, which is asked when that
+    /// is needed, nor unknown.
+    is_recordable: bool,
+}
+
+impl Turn {
+    /// A call on the one stream of a plain pool.
+    pub(super) const fn plain(stream: Stream) -> Self {
+        Self {
+            stream,
+            lane: HOME,
+            slot: None,
+            capture: None,
+            is_recordable: false,
+        }
+    }
+}
+
+/// The failure of a backend's call as that of a request.
+pub(super) fn failed(error: BackendError) -> Error {
+    match error {
+        BackendError::OutOfMemory => Error::new(
+            Status::Driver,
+            "the driver has no memory for an event or a stream",
+        ),
+        BackendError::Failed(error) => error,
+    }
+}
+
+impl Open {
+    /// Decides which stream's calls take the short way: those of the only one there is.
+    pub(super) fn set_express(&mut self) {
+        let is_plain = !self.is_watched && !self.engine.is_separate() && self.waiters == 0;
+        self.express = if is_plain { self.home } else { None };
+    }
+
+    /// Begins to tell streams apart.
+    pub(super) fn separate(&mut self) -> Result<(), HostMemoryExhausted> {
+        self.engine.separate()?;
+        if self.streams.is_empty() {
+            let home = *self.home.get_or_insert(StreamKey::DEFAULT);
+            let slot = self.streams.open(&mut self.engine, home)?;
+            if self.engine.lane_bytes(HOME) > 0 {
+                self.streams.clock_mut(slot).want();
+            }
+        }
+        self.set_express();
+        Ok(())
+    }
+
+    /// The slot of a stream of a separate pool.
+    fn slot_of(&mut self, key: StreamKey) -> Result<SlotId, HostMemoryExhausted> {
+        match self.streams.find(key) {
+            Some(slot) => {
+                self.streams.set_ended(slot, false);
+                Ok(slot)
+            }
+            None => self.streams.open(&mut self.engine, key),
+        }
+    }
+
+    /// Takes back what belonged to graphs that are gone.
+    pub(super) fn collect_captures(&mut self) -> bool {
+        let mut any = false;
+        while let Some(parked) = self.captures.take_ended(&mut self.engine) {
+            any = true;
+            for parked in parked {
+                self.streams.unpark(&mut self.engine, parked);
+            }
+        }
+        any
+    }
+
+    fn mark(&mut self, addr: u64, mark: u16) {
+        let marks = self.engine.tag(addr).unwrap_or(0);
+        self.engine.set_tag(addr, marks | mark);
+    }
+
+    /// Whether a record is due on a stream that a call was passed.
+    fn is_record_due(&self, slot: SlotId) -> bool {
+        let clock = self.streams.clock(slot);
+        clock.lacks_record() && clock.events().len() < MOST_EVENTS
+    }
+}
+
+impl Pool {
+    /// What a stream is that a caller names.
+    pub(super) fn passed(&self, stream: Stream) -> Result<Passed> {
+        if stream.is_default() {
+            return Ok(Passed::DEFAULT);
+        }
+        let source = StreamSource::from_u8(self.source.load(Ordering::Relaxed));
+        match source {
+            Some(StreamSource::Immediate) | None => Ok(Passed::DEFAULT),
+            Some(StreamSource::Refused) => Err(Error::new(
+                Status::Unsupported,
+                "a pool over callbacks cannot tell when a stream's work is done: pass NULL for the stream",
+            )),
+            Some(source) => {
+                let streams = source.streams().ok_or_else(|| {
+                    Error::new(Status::Internal, "a source of streams without functions")
+                })?;
+                let place = streams.place(stream).map_err(failed)?;
+                Ok(Passed { stream, place })
+            }
+        }
+    }
+
+    /// As [`Pool::allocate`], for use in the order of a stream: what its work before this call did to the
+    /// block is over when work that is queued on it later begins. Other streams must be made to wait
+    /// by their owner.
+    ///
+    /// In a stream that is being captured, the block belongs to the capture: see
+    /// [`crate::stream::captures`].
+    ///
+    /// # Errors
+    /// As [`Pool::allocate`]. `Unsupported`: the backend knows no streams. What the driver says of the
+    /// stream.
+    #[inline]
+    pub fn allocate_on(&self, bytes: u64, align: u64, stream: Stream) -> Result<Option<u64>> {
+        if stream.is_default() {
+            return self.allocate(bytes, align);
+        }
+        let passed = self.passed(stream)?;
+        if passed.place.key == StreamKey::UNKNOWN {
+            return Err(Error::new(
+                Status::InvalidValue,
+                "a host function of a stream cannot allocate in the order of a stream: the driver may not be asked there",
+            ));
+        }
+        self.allocate_for(bytes, align, passed)
+    }
+
+    /// Frees the block that begins at `addr`, in the order of a stream: the work that was queued on it
+    /// before may still use the block.
+    ///
+    /// # Errors
+    /// As [`Pool::free`] and [`Pool::allocate_on`]; nothing is freed then.
+    #[inline]
+    pub fn free_on(&self, addr: u64, stream: Stream) -> Result<()> {
+        if stream.is_default() {
+            return self.free(addr);
+        }
+        self.free_for(addr, self.passed(stream)?)
+    }
+
+    /// Whether calls on this stream take the short way.
+    #[inline]
+    pub(super) fn is_express(open: &Open, passed: Passed) -> bool {
+        open.express == Some(passed.place.key) && passed.place.capture.is_none()
+    }
+
+    /// Names a stream as a user of a live block: when the block is freed, in whatever order, it waits for
+    /// the work that is queued on that stream by then, too.
+    ///
+    /// # Errors
+    /// `InvalidPointer`: no live block begins there. As [`Pool::allocate_on`] otherwise.
+    pub fn record_stream(&self, addr: u64, stream: Stream) -> Result<()> {
+        let passed = self.passed(stream)?;
+        let guard = self.lock()?;
+        if guard.engine.block_at(addr).is_none() {
+            return Err(guard.describe_bad_free(addr));
+        }
+        if guard.source.streams().is_none() {
+            return Ok(());
+        }
+        let (mut guard, turn) = self.enter(guard, passed)?;
+        let turn = turn?;
+        // The lock was released for a stream that is new.
+        if guard.engine.block_at(addr).is_none() {
+            return Err(guard.describe_bad_free(addr));
+        }
+        let open = &mut *guard;
+        if let Some(capture) = turn.capture {
+            open.captures.reserve(capture).map_err(host_memory)?;
+            let is_own = false;
+            open.captures.claim(addr, Owner { capture, is_own });
+            open.mark(addr, CAPTURED);
+        } else if let Some(slot) = turn.slot {
+            open.streams.add_use(addr, slot).map_err(host_memory)?;
+            open.mark(addr, USED);
+            guard = self.record_if_due(guard, turn)?;
+        }
+        guard.check_in_debug()
+    }
+
+    /// A stream is about to be destroyed: records what waits for it, while that can be done. Without this
+    /// call such memory waits until everything in the context is done.
+    ///
+    /// # Errors
+    /// As [`Pool::allocate_on`].
+    pub fn release_stream(&self, stream: Stream) -> Result<()> {
+        let passed = self.passed(stream)?;
+        let mut guard = self.lock()?;
+        let is_known = if guard.engine.is_separate() {
+            guard.streams.find(passed.place.key).is_some()
+        } else {
+            guard.home == Some(passed.place.key)
+        };
+        if !is_known || passed.stream.is_default() || passed.place.capture.is_some() {
+            return Ok(());
+        }
+        guard.separate().map_err(host_memory)?;
+        let (mut guard, turn) = self.enter(guard, passed)?;
+        let turn = turn?;
+        if let Some(slot) = turn.slot {
+            if guard.streams.has_uses(slot) {
+                guard.streams.clock_mut(slot).want();
+            }
+            guard = self.record_if_due(guard, turn)?;
+            guard.streams.set_ended(slot, true);
+        }
+        guard.check_in_debug()
+    }
+
+    /// Finds out what a call may use that was passed a stream.
+    pub(super) fn enter<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        passed: Passed,
+    ) -> Locked<'a, Result<Turn>> {
+        let Passed { stream, place } = passed;
+        if let Some(capture) = place.capture {
+            return self.enter_capture(guard, passed, capture);
+        }
+        let open = &mut *guard;
+        if !open.engine.is_separate() {
+            if open.home.is_none() {
+                open.home = Some(place.key);
+                open.set_express();
+            }
+            if open.home == Some(place.key) {
+                return Ok((guard, Ok(Turn::plain(stream))));
+            }
+        }
+        let entered = open
+            .separate()
+            .and_then(|()| open.slot_of(place.key))
+            .map(|slot| Turn {
+                stream,
+                lane: open.streams.lane(slot),
+                slot: Some(slot),
+                capture: None,
+                is_recordable: !stream.is_default() && place.key != StreamKey::UNKNOWN,
+            });
+        Ok((guard, entered.map_err(host_memory)))
+    }
+
+    /// The same for a stream that is being captured.
+    #[cold]
+    fn enter_capture<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        passed: Passed,
+        capture: Capture,
+    ) -> Locked<'a, Result<Turn>> {
+        if capture.id == 0 {
+            let error = Error::new(
+                Status::InvalidValue,
+                "the stream is in a capture that was broken before this call: end it first",
+            );
+            return Ok((guard, Err(error)));
+        }
+        if let Err(error) = guard.separate() {
+            return Ok((guard, Err(host_memory(error))));
+        }
+        if !guard.captures.knows(capture.id) {
+            guard.collect_captures();
+            let source = guard.source;
+            let mut ended = Arc::new(AtomicBool::new(false));
+            let handed = ended.clone();
+            let retained;
+            (guard, retained) = self.unlocked(guard, move |_| {
+                let retained = source
+                    .streams()
+                    .map_or(Ok(()), |streams| streams.retain(capture, handed));
+                if let Err(error) = &retained {
+                    log::log(Level::Warning, || {
+                        text!(
+                            "memory of a capture stays with it until the pool ends, since nobody tells when its graphs are gone: {error}"
+                        )
+                    });
+                }
+                retained
+            })?;
+            if let Err(error) = retained {
+                if error.status() != Status::Unsupported {
+                    return Ok((guard, Err(failed(error))));
+                }
+                ended = Arc::new(AtomicBool::new(false));
+            }
+            // Another thread that captures with it may have been faster.
+            if !guard.captures.knows(capture.id) {
+                if let Err(error) = guard.captures.add(capture.id, ended) {
+                    return Ok((guard, Err(host_memory(error))));
+                }
+            }
+        }
+        let open = &mut *guard;
+        let lane = open
+            .captures
+            .lane(&mut open.engine, capture.id, passed.place.key)
+            .map_err(host_memory)
+            .and_then(|lane| {
+                lane.ok_or_else(|| Error::new(Status::InvalidValue, "the capture has ended"))
+            });
+        let turn = lane.map(|lane| Turn {
+            stream: passed.stream,
+            lane,
+            slot: None,
+            capture: Some(capture.id),
+            is_recordable: false,
+        });
+        Ok((guard, turn))
+    }
+
+    /// What belongs to a block that was handed out.
+    pub(super) fn hand_out(
+        open: &mut Open,
+        turn: Turn,
+        block: Block,
+    ) -> Result<Block, HostMemoryExhausted> {
+        let Some(capture) = turn.capture else {
+            return Ok(block);
+        };
+        if let Err(error) = open.captures.reserve(capture) {
+            // It was nobody's before.
+            let _ = open.engine.free_in(block.addr, turn.lane, 0);
+            return Err(error);
+        }
+        let is_own = true;
+        open.captures.claim(block.addr, Owner { capture, is_own });
+        open.mark(block.addr, CAPTURED);
+        Ok(block)
+    }
+
+    /// Frees a block in the order of a stream, where more is to be done than to list it.
+    #[cold]
+    pub(super) fn free_in_order(&self, guard: Guard<'_>, addr: u64, passed: Passed) -> Result<()> {
+        if guard.engine.block_at(addr).is_none() {
+            return Err(guard.describe_bad_free(addr));
+        }
+        let (mut guard, turn) = self.enter(guard, passed)?;
+        let turn = turn?;
+        let open = &mut *guard;
+        let marks = open.engine.tag(addr).unwrap_or(0);
+        let owner = if marks & CAPTURED != 0 {
+            open.captures.owner(addr)
+        } else {
+            None
+        };
+        if turn.capture.is_some() || owner.is_some() {
+            let freed = open.free_for_capture(addr, turn, marks, owner);
+            return self.conclude_free(guard, addr, freed);
+        }
+        let Some(slot) = turn.slot else {
+            let freed = open.engine.free(addr, 0).ok();
+            return self.conclude_free(guard, addr, Ok(freed));
+        };
+        open.captures.release(addr);
+        let is_used = marks & USED != 0;
+        open.streams
+            .reserve_parking(addr, is_used)
+            .map_err(host_memory)?;
+        let clock = open.streams.clock_mut(slot);
+        let number = clock.want();
+        let records = turn.is_recordable && clock.events().len() < MOST_EVENTS;
+        if !records && !is_used {
+            let freed = open.engine.free_in(addr, turn.lane, number).ok();
+            return self.conclude_free(guard, addr, Ok(freed));
+        }
+        let Ok((chunk, block)) = open.engine.begin_free(addr) else {
+            return Err(open.describe_bad_free(addr));
+        };
+        let parked = open
+            .streams
+            .park(chunk, slot, number, is_used.then_some(addr), records);
+        match parked {
+            None => open.streams.list(&mut open.engine, chunk, slot, number),
+            Some(parked) if records => {
+                let number = open.streams.clock_mut(slot).begin_record();
+                guard = self.record(guard, slot, number, turn.stream)?;
+                let open = &mut *guard;
+                open.streams.unpark(&mut open.engine, parked);
+            }
+            Some(_) => {}
+        }
+        self.conclude_free(guard, addr, Ok(Some(block)))
+    }
+
+    fn conclude_free(
+        &self,
+        mut guard: Guard<'_>,
+        addr: u64,
+        freed: Result<Option<Block>>,
+    ) -> Result<()> {
+        let Some(block) = freed? else {
+            return Err(guard.describe_bad_free(addr));
+        };
+        guard.calls.frees += 1;
+        if guard.waiters > 0 {
+            self.tell_waiters(&mut guard);
+        }
+        if guard.is_watched {
+            return guard.freed_under_watch(block);
+        }
+        Ok(())
+    }
+
+    /// Records an event on a stream that a call was passed, if something waits for that.
+    pub(super) fn record_if_due<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        turn: Turn,
+    ) -> Result<Guard<'a>> {
+        match turn.slot {
+            Some(slot) if turn.is_recordable && guard.is_record_due(slot) => {
+                let number = guard.streams.clock_mut(slot).begin_record();
+                self.record(guard, slot, number, turn.stream)
+            }
+            _ => Ok(guard),
+        }
+    }
+
+    /// Records an event with a number on a stream that the call was passed. A failure costs nothing but
+    /// time: a later record stands for the same work.
+    fn record<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        slot: SlotId,
+        number: u64,
+        stream: Stream,
+    ) -> Result<Guard<'a>> {
+        let Some(streams) = guard.source.streams() else {
+            return Ok(guard);
+        };
+        let domain = guard.streams.domain(slot);
+        let unused = domain.and_then(|domain| guard.streams.events.take(domain));
+        let (mut guard, (event, recorded)) = self.unlocked(guard, |_| {
+            let event = match unused {
+                Some(event) => Ok(event),
+                None => domain
+                    .map_or_else(|| streams.domain(stream), Ok)
+                    .and_then(|domain| streams.create_event(domain)),
+            };
+            let (event, recorded) = match event {
+                Ok(event) => (Some(event), streams.record(event, stream)),
+                Err(error) => (None, Err(error)),
+            };
+            if let Err(error) = &recorded {
+                log::log(Level::Warning, || {
+                    text!(
+                        "an event was not recorded, and freed memory waits for a later one: {error}"
+                    )
+                });
+            }
+            (event, recorded.is_ok())
+        })?;
+        guard.recorded(slot, number, event, recorded);
+        Ok(guard)
+    }
+}
+
+impl Open {
+    /// Notes what became of a record.
+    pub(super) fn recorded(
+        &mut self,
+        slot: SlotId,
+        number: u64,
+        event: Option<Event>,
+        is_recorded: bool,
+    ) {
+        let Some(event) = event else {
+            return;
+        };
+        self.streams.set_domain(slot, event.domain);
+        let unused = if is_recorded {
+            self.calls.event_records += 1;
+            self.streams.clock_mut(slot).end_record(number, event)
+        } else {
+            Some(event)
+        };
+        if let Some(event) = unused {
+            self.streams.events.put(event);
+        }
+    }
+
+    /// Frees a block in the order of a stream that is being captured, or one that belongs to a capture or
+    /// is used by one.
+    #[cold]
+    fn free_for_capture(
+        &mut self,
+        addr: u64,
+        turn: Turn,
+        marks: u16,
+        owner: Option<Owner>,
+    ) -> Result<Option<Block>> {
+        let is_used = marks & USED != 0;
+        let (capture, is_own) = match (owner, turn.capture) {
+            (Some(owner), _) => (owner.capture, owner.is_own),
+            (None, Some(capture)) => (capture, false),
+            (None, None) => return Ok(None),
+        };
+        if is_own && !is_used {
+            // Inside its capture it serves the stream again; elsewhere nobody, until the graph is gone.
+            let lane = if turn.capture == Some(capture) {
+                Some(turn.lane)
+            } else {
+                self.captures
+                    .outside(&mut self.engine, capture)
+                    .map_err(host_memory)?
+            };
+            let Some(lane) = lane else {
+                return Ok(None);
+            };
+            self.captures.release(addr);
+            return Ok(self.engine.free_in(addr, lane, 0).ok());
+        }
+        // The pool's own block. Work outside of the capture, on streams that nobody named, may use it yet.
+        let owner_slot = match turn.slot {
+            Some(slot) => slot,
+            None => self.slot_of(StreamKey::UNKNOWN).map_err(host_memory)?,
+        };
+        self.captures.reserve(capture).map_err(host_memory)?;
+        self.streams
+            .reserve_parking(addr, is_used)
+            .map_err(host_memory)?;
+        let number = self.streams.clock_mut(owner_slot).want();
+        let Ok((chunk, block)) = self.engine.begin_free(addr) else {
+            return Ok(None);
+        };
+        let parked = self
+            .streams
+            .park(chunk, owner_slot, number, is_used.then_some(addr), true);
+        if let Some(parked) = parked {
+            self.captures.park(capture, parked);
+        }
+        self.captures.release(addr);
+        Ok(Some(block))
+    }
+}

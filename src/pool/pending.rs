@@ -1,0 +1,441 @@
+#![forbid(unsafe_code)]
+//! Memory that waits for work of the device: asking what is done, making a stream wait, and waiting.
+//!
+//! All of it is done with the pool's lock released. One thread at a time asks; the events that it asks
+//! about stay where they are meanwhile.
+
+use super::calls::{Locked, in_backend};
+use super::growth::host_memory;
+use super::ordered::Turn;
+use super::{Guard, Open, Pool, Unusable};
+use crate::alloc::{Block, Request};
+use crate::backend::streams::{Event, Stream, StreamKey, Streams};
+use crate::backend::{Backend, BackendError, BackendResult};
+use crate::error::{Result, Status};
+use crate::log::{self, Level};
+use crate::stream::table::About;
+use crate::stream::{Query, SlotId};
+use crate::text::text;
+use std::time::{Duration, Instant};
+
+/// Between two looks at what is outstanding: so long at first, twice as long each time, at most so long.
+const FIRST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
+/// One look finds the end of so many more rounds of events.
+const MOST_ROUNDS: u32 = 64;
+
+/// The pauses between looks.
+pub(super) struct Pauses(Duration);
+
+impl Pauses {
+    pub(super) fn new() -> Self {
+        Self(FIRST_PAUSE)
+    }
+
+    fn next(&mut self) -> Duration {
+        let pause = self.0;
+        self.0 = (pause * 2).min(LONGEST_PAUSE);
+        pause
+    }
+}
+
+/// What became of the question to the default stream.
+enum Default {
+    /// All that was queued on it is done.
+    Idle,
+    /// An event stands for it.
+    Recorded(Event),
+    /// It cannot be asked now. What was taken to ask it.
+    Unknown(Option<Event>),
+}
+
+/// What became of the work that nobody would ever record.
+enum Covered {
+    /// An event stands for it.
+    By(Event),
+    /// It is done.
+    Done,
+    /// It cannot be told.
+    Not,
+}
+
+/// What giving back may wait for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Patience {
+    /// Whatever work there is, for as long as it takes.
+    Endless,
+    /// Until then, the work of the stream that the call was passed.
+    Until(Option<Instant>, Stream),
+}
+
+/// Asks about events, and keeps those that are done. The newest of a stream comes first; if that is done,
+/// the older ones are.
+fn ask(streams: &dyn Streams, queries: &mut Vec<Query>) -> u64 {
+    let (mut current, mut is_decided) = (None, false);
+    let mut asked = 0;
+    queries.retain(|query| {
+        let is_first = match query.about {
+            About::Barrier => true,
+            About::Stream { slot, .. } => current.replace(slot) != Some(slot),
+        };
+        if is_first {
+            is_decided = false;
+        }
+        if is_decided {
+            return false;
+        }
+        asked += 1;
+        let is_done = streams.is_done(query.event).unwrap_or_else(|error| {
+            log::log(Level::Warning, || {
+                text!("an event cannot be asked: {error}")
+            });
+            false
+        });
+        // The newest that is done, or an old one that is not, decides for the rest.
+        is_decided = is_first == is_done;
+        is_done
+    });
+    asked
+}
+
+/// Asks until it is so. Time being up is a failure.
+fn wait_until(
+    deadline: Option<Instant>,
+    mut is_done: impl FnMut() -> BackendResult<bool>,
+) -> BackendResult<()> {
+    let mut pauses = Pauses::new();
+    while !is_done()? {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(BackendError::failed(
+                Status::Driver,
+                "queued work may still use the memory, and does not end in time",
+            ));
+        }
+        std::thread::sleep(pauses.next());
+    }
+    Ok(())
+}
+
+fn ask_default(backend: &dyn Backend, streams: &dyn Streams, unused: Option<Event>) -> Default {
+    match backend.is_default_idle() {
+        Ok(true) => return Default::Idle,
+        Ok(false) => {}
+        Err(_) => return Default::Unknown(unused),
+    }
+    let event = match unused {
+        Some(event) => Ok(event),
+        None => backend
+            .domain()
+            .and_then(|domain| streams.create_event(domain)),
+    };
+    match event {
+        Ok(event) if backend.record_default(event).is_ok() => Default::Recorded(event),
+        Ok(event) => Default::Unknown(Some(event)),
+        Err(_) => Default::Unknown(None),
+    }
+}
+
+impl Open {
+    /// The default stream, if something waits for it that no event stands for.
+    fn default_to_ask(&self) -> Option<SlotId> {
+        self.streams
+            .find(StreamKey::DEFAULT)
+            .filter(|&slot| self.streams.clock(slot).lacks_record())
+    }
+
+    /// Whether waiting may set memory free.
+    pub(super) fn has_outstanding(&self) -> bool {
+        self.streams.has_events() || self.default_to_ask().is_some() || self.polling
+    }
+}
+
+impl Pool {
+    /// Asks once which outstanding work is done, and takes what that sets free. Never waits. `true`: some
+    /// was.
+    pub(super) fn collect_once<'a>(&'a self, mut guard: Guard<'a>) -> Locked<'a, bool> {
+        if !guard.engine.is_separate() {
+            return Ok((guard, false));
+        }
+        let mut any = guard.collect_captures();
+        let Some(streams) = guard.source.streams() else {
+            return Ok((guard, any));
+        };
+        if guard.polling || in_backend() {
+            return Ok((guard, any));
+        }
+        let open = &mut *guard;
+        let mut queries = std::mem::take(&mut open.queries);
+        queries.clear();
+        // Without memory for all of them, those that are there are asked.
+        let _ = open.streams.add_queries(&mut queries);
+        let default = open.default_to_ask();
+        if queries.is_empty() && default.is_none() && !open.streams.events.has_surplus() {
+            open.queries = queries;
+            return Ok((guard, any));
+        }
+        let surplus = open.streams.events.take_surplus();
+        let default = default.map(|slot| {
+            let unused = open
+                .streams
+                .domain(slot)
+                .and_then(|domain| open.streams.events.take(domain));
+            (slot, open.streams.clock_mut(slot).begin_record(), unused)
+        });
+        open.polling = true;
+        let (mut guard, (asked, answer)) = self.unlocked(guard, |backend| {
+            let asked = ask(streams, &mut queries);
+            let answer = default.map(|(_, _, unused)| ask_default(backend, streams, unused));
+            for event in surplus {
+                streams.destroy_event(event);
+            }
+            (asked, answer)
+        })?;
+        let open = &mut *guard;
+        open.polling = false;
+        open.calls.event_queries += asked;
+        any |= !queries.is_empty();
+        for query in queries.drain(..) {
+            open.streams.is_done(&mut open.engine, query);
+        }
+        open.queries = queries;
+        if let (Some((slot, number, _)), Some(answer)) = (default, answer) {
+            match answer {
+                Default::Idle => {
+                    any = true;
+                    open.streams.advance(&mut open.engine, slot, number + 1);
+                }
+                Default::Recorded(event) => open.recorded(slot, number, Some(event), true),
+                Default::Unknown(event) => open.recorded(slot, number, event, false),
+            }
+        }
+        if any && open.waiters > 0 {
+            self.tell_waiters(&mut guard);
+        }
+        Ok((guard, any))
+    }
+
+    /// Takes all that finished work has set free. Never waits.
+    pub(super) fn collect<'a>(&'a self, mut guard: Guard<'a>) -> Locked<'a, bool> {
+        let mut any = false;
+        for _ in 0..MOST_ROUNDS {
+            let more;
+            (guard, more) = self.collect_once(guard)?;
+            if !more {
+                break;
+            }
+            any = true;
+        }
+        Ok((guard, any))
+    }
+
+    /// For a request that would fail: lets an event stand for all work of all streams, where something
+    /// waits for a record that nobody may ever make. Where the driver cannot do that, waits for all of it.
+    pub(super) fn cover_orphans<'a>(&'a self, guard: Guard<'a>) -> Result<Guard<'a>> {
+        // An event for everything would break a capture.
+        if !guard.streams.has_orphans() || !guard.captures.is_empty() {
+            return Ok(guard);
+        }
+        self.end_orphans(guard, |backend, streams| {
+            let event = backend
+                .domain()
+                .and_then(|domain| streams.create_event(domain));
+            let Ok(event) = event else {
+                return Covered::Not;
+            };
+            match backend.record_all(event) {
+                Ok(()) => return Covered::By(event),
+                Err(_) => streams.destroy_event(event),
+            }
+            match backend.synchronize() {
+                Ok(()) => Covered::Done,
+                Err(_) => Covered::Not,
+            }
+        })
+    }
+
+    fn end_orphans<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        cover: impl FnOnce(&dyn Backend, &dyn Streams) -> Covered,
+    ) -> Result<Guard<'a>> {
+        let Some(streams) = guard.source.streams().filter(|_| !in_backend()) else {
+            return Ok(guard);
+        };
+        let below = guard.streams.begin_barrier().map_err(host_memory)?;
+        let (mut guard, covered) = self.unlocked(guard, |backend| cover(backend, streams))?;
+        let open = &mut *guard;
+        match covered {
+            Covered::By(event) => {
+                open.calls.event_records += 1;
+                if let Some(event) = open.streams.end_barrier(event, below) {
+                    open.streams.events.put(event);
+                }
+            }
+            Covered::Done => open.streams.all_done(&mut open.engine, &below),
+            Covered::Not => {}
+        }
+        Ok(guard)
+    }
+
+    /// Before memory is given back on demand: takes what finished work has set free. Of streams that were
+    /// not seen again nobody knows what is finished; if nothing else is outstanding, it waits for them.
+    pub(super) fn settle<'a>(&'a self, guard: Guard<'a>) -> Result<Guard<'a>> {
+        let (guard, _) = self.collect(guard)?;
+        if !guard.streams.has_orphans() || guard.has_outstanding() {
+            return Ok(guard);
+        }
+        self.end_orphans(guard, |backend, _| match backend.synchronize() {
+            Ok(()) => Covered::Done,
+            Err(_) => Covered::Not,
+        })
+    }
+
+    /// Waits a moment, or until something is freed or a backend call ends.
+    fn pause<'a>(&'a self, mut guard: Guard<'a>, pause: Duration) -> Result<Guard<'a>> {
+        guard.waiters += 1;
+        guard.set_express();
+        self.sleepers.begin();
+        let waited = self.call_ended.wait_timeout(guard.0, pause);
+        self.sleepers.end();
+        let mut guard = self.usable(waited.map_err(|_| Unusable::Poisoned)?.0)?;
+        // A pool that was forgotten meanwhile has begun to count anew.
+        guard.waiters = guard.waiters.saturating_sub(1);
+        guard.set_express();
+        Ok(guard)
+    }
+
+    /// Something was freed: requests that wait look again.
+    pub(super) fn tell_waiters(&self, guard: &mut Guard<'_>) {
+        guard.calls_ended += 1;
+        self.call_ended.notify_all();
+    }
+
+    /// Waits until outstanding work sets memory free, or another thread does. `false`: nothing is
+    /// outstanding, or time is up.
+    pub(super) fn wait_for_pending<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        deadline: Option<Instant>,
+        pauses: &mut Pauses,
+    ) -> Locked<'a, bool> {
+        if in_backend() || !guard.engine.is_separate() {
+            return Ok((guard, false));
+        }
+        let begun = Instant::now();
+        let changes = guard.calls_ended;
+        let mut is_changed = false;
+        let mut is_first = true;
+        loop {
+            let progress;
+            (guard, progress) = self.collect_once(guard)?;
+            // What other threads did counts as well as what was found.
+            is_changed |=
+                progress || (!is_first && guard.calls_ended != changes + u64::from(progress));
+            if is_changed || !guard.has_outstanding() {
+                break;
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                break;
+            }
+            is_first = false;
+            guard = self.pause(guard, pauses.next())?;
+        }
+        guard.calls.oom_waits += 1;
+        guard.calls.oom_wait_ns += begun.elapsed().as_nanos() as u64;
+        Ok((guard, is_changed))
+    }
+
+    /// Makes the stream of a request wait for work of others, where memory that they have freed would
+    /// serve it, and serves it. Not the default stream: what is allocated there may be used anywhere at
+    /// once.
+    pub(super) fn make_stream_wait<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        request: &Request,
+        turn: Turn,
+    ) -> Locked<'a, Option<Block>> {
+        if turn.slot.is_none() || turn.stream.is_default() || guard.polling || in_backend() {
+            return Ok((guard, None));
+        }
+        let Some(streams) = guard.source.streams() else {
+            return Ok((guard, None));
+        };
+        let open = &mut *guard;
+        let is_recorded = |lane, number: u64| {
+            let slot = open.streams.of_lane(lane);
+            slot.is_some_and(|slot| open.streams.clock(slot).covering(number + 1).is_some())
+        };
+        let Some(waits) = open
+            .engine
+            .plan_wait(request, is_recorded)
+            .map_err(host_memory)?
+        else {
+            return Ok((guard, None));
+        };
+        let mut events = Vec::new();
+        if events.try_reserve_exact(waits.len()).is_err() {
+            return Ok((guard, None));
+        }
+        for &(lane, below) in &waits {
+            let slot = open.streams.of_lane(lane);
+            events.extend(slot.and_then(|slot| open.streams.clock(slot).covering(below)));
+        }
+        // The events are not recorded anew meanwhile.
+        open.polling = true;
+        let (mut guard, waited) = self.unlocked(guard, |_| {
+            events
+                .iter()
+                .try_for_each(|&event| streams.wait(turn.stream, event))
+        })?;
+        guard.polling = false;
+        if waited.is_err() {
+            return Ok((guard, None));
+        }
+        guard.calls.stream_waits += events.len() as u64;
+        let block = guard.engine.gather(request, &waits).map_err(host_memory)?;
+        Ok((guard, block))
+    }
+
+    /// Waits until the one stream of a plain pool has done what may still use its free memory.
+    pub(super) fn quiesce(
+        backend: &dyn Backend,
+        home: Option<StreamKey>,
+        patience: Patience,
+    ) -> BackendResult<()> {
+        match (home, patience) {
+            (None, _) => Ok(()),
+            // Giving back waits for the default stream by itself.
+            (Some(StreamKey::DEFAULT), Patience::Endless) => Ok(()),
+            (Some(StreamKey::DEFAULT), Patience::Until(deadline, _)) => {
+                wait_until(deadline, || backend.is_default_idle())
+            }
+            (Some(_), Patience::Endless) => backend.synchronize(),
+            (Some(_), Patience::Until(deadline, stream)) => {
+                let Some(streams) = backend.stream_source().streams() else {
+                    return Ok(());
+                };
+                let domain = streams.domain(stream)?;
+                let event = streams.create_event(domain)?;
+                let waited = streams
+                    .record(event, stream)
+                    .and_then(|()| wait_until(deadline, || streams.is_done(event)));
+                streams.destroy_event(event);
+                waited
+            }
+        }
+    }
+
+    /// Gives the driver back what belongs to streams: at the end of a pool.
+    pub(super) fn close_streams(open: &mut Open) {
+        let Some(streams) = open.source.streams() else {
+            return;
+        };
+        if open.engine.is_separate() || open.home != Some(StreamKey::DEFAULT) {
+            // What fails here fails again when memory is given back.
+            let _ = open.backend.synchronize();
+        }
+        while let Some(event) = open.streams.take_event() {
+            streams.destroy_event(event);
+        }
+    }
+}

@@ -1,0 +1,532 @@
+#![forbid(unsafe_code)]
+//! The streams that a pool has seen, and what waits for their work.
+//!
+//! A stream has a slot while anything of it is left: a lane of the engine with the memory that was freed
+//! in its order, its [`Clock`], and the blocks that wait for it though they are another stream's.
+
+use super::clock::Clock;
+use super::events::Events;
+use crate::alloc::chunk::{ANYONE, ChunkId, HOME, Lane};
+use crate::alloc::host_memory::TryPush;
+use crate::alloc::{Engine, HostMemoryExhausted};
+use crate::backend::streams::{Event, StreamKey};
+use std::collections::{HashMap, VecDeque};
+
+/// Names a slot of a [`Table`].
+pub type SlotId = u32;
+
+/// Names a block that waits.
+pub type ParkedId = u32;
+
+/// Slots that may be empty before one is used again for another stream.
+const EMPTY_SLOTS: usize = 16;
+
+/// The oldest events that one look asks about, for each stream, beside the newest.
+const OLDEST: usize = 8;
+
+/// Events of one stream that may be outstanding. Beyond, frees wait for a later record.
+pub const MOST_EVENTS: usize = 4096;
+
+#[derive(Debug)]
+struct Slot {
+    /// `None`: the slot is vacant.
+    key: Option<StreamKey>,
+    lane: Lane,
+    /// The context of the stream, once it was asked for.
+    domain: Option<usize>,
+    clock: Clock,
+    /// Parked blocks that wait for a record, in the order of its number.
+    waits: VecDeque<(u64, ParkedId)>,
+    /// Live blocks that name the stream as a user.
+    uses: usize,
+    /// Whether its owner said that it ends: nothing is queued on it after its last record.
+    is_ended: bool,
+}
+
+/// A block that was freed and that not even the stream may use in whose order it was freed.
+#[derive(Clone, Copy, Debug)]
+struct Parked {
+    chunk: ChunkId,
+    /// The stream in whose order it was freed, and the number there.
+    owner: SlotId,
+    number: u64,
+    /// How much it still waits for. 0: the entry is vacant.
+    left: u32,
+}
+
+/// An event that stands for the work of all streams.
+#[derive(Debug)]
+struct Barrier {
+    event: Event,
+    /// What is done with it: below these numbers.
+    below: Vec<(SlotId, u64)>,
+}
+
+/// An event to ask about.
+#[derive(Clone, Copy, Debug)]
+pub struct Query {
+    /// What it is about.
+    pub about: About,
+    /// The event.
+    pub event: Event,
+}
+
+/// What an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// Everything of a stream below a number. The newest of a stream comes first, then the oldest, in
+    /// order.
+    Stream {
+        /// The stream.
+        slot: SlotId,
+        /// The number.
+        below: u64,
+    },
+    /// A barrier.
+    Barrier,
+}
+
+/// The memory that waits for a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The stream.
+    pub key: StreamKey,
+    /// Bytes freed in its order.
+    pub bytes: u64,
+    /// In so many blocks.
+    pub blocks: u64,
+}
+
+/// All streams of a pool that is separate.
+#[derive(Debug, Default)]
+pub struct Table {
+    slots: Vec<Slot>,
+    by_key: HashMap<StreamKey, SlotId>,
+    /// Vacant slots.
+    vacant: Vec<SlotId>,
+    parked: Vec<Parked>,
+    /// Vacant entries of `parked`.
+    unparked: Vec<ParkedId>,
+    /// Live blocks with the streams that they were recorded for.
+    uses: HashMap<u64, Vec<SlotId>>,
+    /// Unused events.
+    pub events: Events,
+    barriers: Vec<Barrier>,
+}
+
+impl Table {
+    /// The slot of a stream, if it has one.
+    pub fn find(&self, key: StreamKey) -> Option<SlotId> {
+        self.by_key.get(&key).copied()
+    }
+
+    /// Gives a slot to a stream that has none. The first one has the lane `HOME`.
+    pub fn open(
+        &mut self,
+        engine: &mut Engine,
+        key: StreamKey,
+    ) -> Result<SlotId, HostMemoryExhausted> {
+        debug_assert!(self.find(key).is_none());
+        if self.vacant.is_empty() && self.slots.len() > EMPTY_SLOTS {
+            self.close_empty(engine);
+        }
+        self.by_key
+            .try_reserve(1)
+            .map_err(|_| HostMemoryExhausted)?;
+        // So that closing slots needs no memory.
+        self.vacant
+            .try_reserve(self.slots.len() + 1 - self.vacant.len())
+            .map_err(|_| HostMemoryExhausted)?;
+        self.slots.try_reserve(1).map_err(|_| HostMemoryExhausted)?;
+        let lane = if self.slots.is_empty() {
+            HOME
+        } else {
+            engine.open_lane()?
+        };
+        let slot = Slot {
+            key: Some(key),
+            lane,
+            domain: None,
+            clock: Clock::default(),
+            waits: VecDeque::new(),
+            uses: 0,
+            is_ended: false,
+        };
+        let id = match self.vacant.pop() {
+            Some(id) => {
+                self.slots[id as usize] = slot;
+                id
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as SlotId
+            }
+        };
+        self.by_key.insert(key, id);
+        Ok(id)
+    }
+
+    /// Closes the slots of streams of which nothing is left.
+    fn close_empty(&mut self, engine: &mut Engine) {
+        for id in 0..self.slots.len() as SlotId {
+            let slot = &self.slots[id as usize];
+            let is_empty = slot.clock.is_idle()
+                && slot.waits.is_empty()
+                && slot.uses == 0
+                && engine.lane_bytes(slot.lane) == 0
+                && !self.is_waited_by_parked(id);
+            let Some(key) = slot.key.filter(|_| is_empty && slot.lane != HOME) else {
+                continue;
+            };
+            engine.close_lane(slot.lane);
+            self.by_key.remove(&key);
+            self.slots[id as usize].key = None;
+            self.vacant.push(id);
+            for barrier in &mut self.barriers {
+                barrier.below.retain(|&(other, _)| other != id);
+            }
+        }
+    }
+
+    /// Whether a parked block goes to this stream in the end.
+    fn is_waited_by_parked(&self, id: SlotId) -> bool {
+        self.parked
+            .iter()
+            .any(|parked| parked.left > 0 && parked.owner == id)
+    }
+
+    /// The lane of a stream.
+    pub fn lane(&self, id: SlotId) -> Lane {
+        self.slots[id as usize].lane
+    }
+
+    /// The context of a stream, if it was told.
+    pub fn domain(&self, id: SlotId) -> Option<usize> {
+        self.slots[id as usize].domain
+    }
+
+    /// Tells the context of a stream.
+    pub fn set_domain(&mut self, id: SlotId, domain: usize) {
+        self.slots[id as usize].domain = Some(domain);
+    }
+
+    /// Whether no stream has a slot.
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+
+    /// Where a stream stands.
+    pub fn clock(&self, id: SlotId) -> &Clock {
+        &self.slots[id as usize].clock
+    }
+
+    /// The same, to take numbers from it.
+    pub fn clock_mut(&mut self, id: SlotId) -> &mut Clock {
+        &mut self.slots[id as usize].clock
+    }
+
+    fn open_slots(&self) -> impl Iterator<Item = (SlotId, &Slot)> {
+        self.slots
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| slot.key.is_some())
+            .map(|(id, slot)| (id as SlotId, slot))
+    }
+
+    /// The slot with a lane.
+    pub fn of_lane(&self, lane: Lane) -> Option<SlotId> {
+        self.open_slots()
+            .find(|(_, slot)| slot.lane == lane)
+            .map(|(id, _)| id)
+    }
+
+    /// The owner of a stream says that it ends, after the record that is made now; or, as a call was passed
+    /// it, that it has not.
+    pub fn set_ended(&mut self, id: SlotId, is_ended: bool) {
+        self.slots[id as usize].is_ended = is_ended;
+    }
+
+    /// Whether a record of a stream may be wanted later, though nothing waits for one yet.
+    pub fn has_uses(&self, id: SlotId) -> bool {
+        self.slots[id as usize].uses > 0
+    }
+
+    /// Names a stream as a user of a live block. `true`: the block had no such user before, and should be
+    /// marked.
+    pub fn add_use(&mut self, addr: u64, id: SlotId) -> Result<bool, HostMemoryExhausted> {
+        self.uses.try_reserve(1).map_err(|_| HostMemoryExhausted)?;
+        let users = self.uses.entry(addr).or_default();
+        let is_first = users.is_empty();
+        if !users.contains(&id) {
+            if let Err(error) = users.try_push(id) {
+                if is_first {
+                    self.uses.remove(&addr);
+                }
+                return Err(error);
+            }
+            self.slots[id as usize].uses += 1;
+        }
+        Ok(is_first)
+    }
+
+    /// Makes room for a block to wait for its own record and for that of each user.
+    pub fn reserve_parking(&mut self, addr: u64, is_used: bool) -> Result<(), HostMemoryExhausted> {
+        if self.unparked.is_empty() {
+            // Vacant entries are noted without asking for memory.
+            self.unparked
+                .try_reserve(self.parked.len() + 1)
+                .map_err(|_| HostMemoryExhausted)?;
+            self.parked
+                .try_reserve(1)
+                .map_err(|_| HostMemoryExhausted)?;
+        }
+        if is_used {
+            for id in self.uses.get(&addr).into_iter().flatten() {
+                self.slots[*id as usize]
+                    .waits
+                    .try_reserve(1)
+                    .map_err(|_| HostMemoryExhausted)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a block that was just freed in the order of `owner` wait for the users that it named, and
+    /// once more if `for_record`: until [`Table::unpark`]. `None`: there is nothing to wait for. Room was
+    /// made for it.
+    pub fn park(
+        &mut self,
+        chunk: ChunkId,
+        owner: SlotId,
+        number: u64,
+        addr: Option<u64>,
+        for_record: bool,
+    ) -> Option<ParkedId> {
+        let users = addr
+            .and_then(|addr| self.uses.remove(&addr))
+            .unwrap_or_default();
+        let id = self
+            .unparked
+            .last()
+            .copied()
+            .unwrap_or(self.parked.len() as ParkedId);
+        let mut left = u32::from(for_record);
+        for user in users {
+            let slot = &mut self.slots[user as usize];
+            slot.uses -= 1;
+            // Its own order makes the stream wait.
+            if user == owner {
+                continue;
+            }
+            let number = match slot.clock.recorded().checked_sub(1) {
+                Some(last) if slot.is_ended => last,
+                _ => slot.clock.want(),
+            };
+            if number >= slot.clock.done() {
+                slot.waits.push_back((number, id));
+                left += 1;
+            }
+        }
+        if left == 0 {
+            return None;
+        }
+        let parked = Parked {
+            chunk,
+            owner,
+            number,
+            left,
+        };
+        if self.unparked.pop().is_some() {
+            self.parked[id as usize] = parked;
+        } else {
+            self.parked.push(parked);
+        }
+        Some(id)
+    }
+
+    /// One thing less that a block waits for.
+    pub fn unpark(&mut self, engine: &mut Engine, id: ParkedId) {
+        let parked = &mut self.parked[id as usize];
+        parked.left -= 1;
+        let Parked {
+            chunk,
+            owner,
+            number,
+            left,
+        } = *parked;
+        if left == 0 {
+            self.unparked.push(id);
+            self.list(engine, chunk, owner, number);
+        }
+    }
+
+    /// Gives a freed block to the stream in whose order it was freed, or to anyone if that is done.
+    pub fn list(&mut self, engine: &mut Engine, chunk: ChunkId, owner: SlotId, number: u64) {
+        let slot = &mut self.slots[owner as usize];
+        if number < slot.clock.done() {
+            engine.end_free(chunk, ANYONE, 0);
+        } else {
+            engine.end_free(chunk, slot.lane, number);
+        }
+    }
+
+    /// Everything of a stream below a number is done.
+    pub fn advance(&mut self, engine: &mut Engine, id: SlotId, below: u64) {
+        let slot = &mut self.slots[id as usize];
+        let events = &mut self.events;
+        slot.clock.advance(below, |event| events.put(event));
+        let done = slot.clock.done();
+        engine.settle(slot.lane, done);
+        while let Some(&(number, parked)) = self.slots[id as usize].waits.front() {
+            if number >= done {
+                break;
+            }
+            self.slots[id as usize].waits.pop_front();
+            self.unpark(engine, parked);
+        }
+    }
+
+    /// Adds the events that are worth asking about.
+    pub fn add_queries(&self, queries: &mut Vec<Query>) -> Result<(), HostMemoryExhausted> {
+        for (id, slot) in self.open_slots() {
+            let mut events = slot.clock.events();
+            let mut add = |(number, event): (u64, Event)| {
+                let about = About::Stream {
+                    slot: id,
+                    below: number + 1,
+                };
+                queries.try_push(Query { about, event })
+            };
+            // If the newest is done, all are.
+            if let Some(newest) = events.next_back() {
+                add(newest)?;
+            }
+            for oldest in events.take(OLDEST) {
+                add(oldest)?;
+            }
+        }
+        for barrier in &self.barriers {
+            queries.try_push(Query {
+                about: About::Barrier,
+                event: barrier.event,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// An event that was asked about is done.
+    pub fn is_done(&mut self, engine: &mut Engine, query: Query) {
+        match query.about {
+            About::Stream { slot, below } => self.advance(engine, slot, below),
+            About::Barrier => {
+                let at = self
+                    .barriers
+                    .iter()
+                    .position(|barrier| barrier.event == query.event);
+                if let Some(at) = at {
+                    let barrier = self.barriers.swap_remove(at);
+                    self.events.put(barrier.event);
+                    for (slot, below) in barrier.below {
+                        self.advance(engine, slot, below);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether events are outstanding.
+    pub fn has_events(&self) -> bool {
+        !self.barriers.is_empty()
+            || self
+                .open_slots()
+                .any(|(_, slot)| slot.clock.events().len() > 0)
+    }
+
+    /// Whether an event that stands for all streams is outstanding.
+    pub fn has_barriers(&self) -> bool {
+        !self.barriers.is_empty()
+    }
+
+    /// Whether something waits for a record on a stream other than the default one: it is made when a
+    /// call passes that stream, or not at all.
+    pub fn has_orphans(&self) -> bool {
+        self.open_slots().any(|(id, slot)| {
+            slot.key != Some(StreamKey::DEFAULT)
+                && slot.clock.lacks_record()
+                && !self.is_covered(id, slot.clock.wanted())
+        })
+    }
+
+    /// Whether a barrier stands for all work of a stream below a number.
+    fn is_covered(&self, id: SlotId, number: u64) -> bool {
+        let mut below = self.barriers.iter().flat_map(|barrier| &barrier.below);
+        below.any(|&(other, below)| other == id && below >= number)
+    }
+
+    /// The numbers of all streams for an event that is about to stand for all of them.
+    pub fn begin_barrier(&mut self) -> Result<Vec<(SlotId, u64)>, HostMemoryExhausted> {
+        let mut below = Vec::new();
+        below
+            .try_reserve_exact(self.slots.len())
+            .map_err(|_| HostMemoryExhausted)?;
+        self.barriers
+            .try_reserve(1)
+            .map_err(|_| HostMemoryExhausted)?;
+        for (id, slot) in self.slots.iter_mut().enumerate() {
+            if slot.key.is_some() {
+                below.push((id as SlotId, slot.clock.begin_record() + 1));
+            }
+        }
+        Ok(below)
+    }
+
+    /// The event stands for all streams now. Gives it back where there is no memory to note it.
+    pub fn end_barrier(&mut self, event: Event, below: Vec<(SlotId, u64)>) -> Option<Event> {
+        match self.barriers.try_push(Barrier { event, below }) {
+            Ok(()) => None,
+            Err(HostMemoryExhausted) => Some(event),
+        }
+    }
+
+    /// All work of all streams is done, below these numbers.
+    pub fn all_done(&mut self, engine: &mut Engine, below: &[(SlotId, u64)]) {
+        for &(id, below) in below {
+            self.advance(engine, id, below);
+        }
+    }
+
+    /// The memory that waits, by stream.
+    pub fn waiting<'a>(&'a self, engine: &'a Engine) -> impl Iterator<Item = Waiting> + 'a {
+        engine
+            .pending_in_lanes()
+            .filter_map(|(lane, bytes, blocks)| {
+                let slot = self.of_lane(lane)?;
+                Some(Waiting {
+                    key: self.slots[slot as usize].key?,
+                    bytes,
+                    blocks: blocks as u64,
+                })
+            })
+    }
+
+    /// Takes any event, in use or not, for it to be destroyed.
+    pub fn take_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.events.take_any() {
+            return Some(event);
+        }
+        if let Some(barrier) = self.barriers.pop() {
+            return Some(barrier.event);
+        }
+        for slot in &mut self.slots {
+            let mut taken = None;
+            let next = slot.clock.events().next().map(|(number, _)| number + 1);
+            if let Some(below) = next {
+                slot.clock.advance(below, |event| taken = Some(event));
+            }
+            if taken.is_some() {
+                return taken;
+            }
+        }
+        None
+    }
+}
