@@ -128,7 +128,7 @@ pub const OPTIONS: &[EnvOption] = &[
         name: "LUMA_OOM_WAIT",
         values: "seconds, as 10 or 0.5",
         default: "10",
-        doc: "The longest that a request waits, before it fails for want of memory, for what other threads are about to give back.",
+        doc: "The longest that a request waits, before it fails for want of memory, for what other threads are about to give back and for work of streams to end. 0: it never waits; `luma_alloc_async` then makes its stream wait for another one's work, where that can serve it.",
         parse: |settings, value| {
             settings.oom_wait = value
                 .parse()

@@ -139,6 +139,8 @@ impl Open {
     fn forget_streams(&mut self) {
         self.streams = Table::default();
         self.captures = Captures::default();
+        self.captured_calls = 0;
+        self.epoch += 1;
         self.engine.settle_all();
         self.engine.rejoin();
         self.home = first_home(self.source);

@@ -97,6 +97,11 @@ pub(crate) struct Open {
     /// The streams of a pool that is separate.
     streams: Table,
     captures: Captures,
+    /// How often streams and captures were forgotten. A call that finds another number than it began with
+    /// has lost its lane.
+    epoch: u64,
+    /// Calls in progress that count on the lane of a capture.
+    captured_calls: u32,
     /// Room for questions about events.
     queries: Vec<Query>,
     /// Whether a thread is asking about events.
@@ -203,6 +208,8 @@ impl Open {
             source,
             streams: Table::default(),
             captures: Captures::default(),
+            epoch: 0,
+            captured_calls: 0,
             queries: Vec::new(),
             polling: false,
             waiters: 0,
@@ -398,7 +405,7 @@ impl Pool {
     ) -> Result<Option<u64>> {
         let served = match outcome {
             Ok(Some(block)) => Ok((guard, Ok(block))),
-            Ok(None) => self.serve(guard, request, turn),
+            Ok(None) => self.serve_pinned(guard, request, turn),
             Err(HostMemoryExhausted) => Ok((guard, Err(Error::host_memory()))),
         };
         let (mut guard, mut served) = match served {

@@ -53,6 +53,8 @@ pub(super) struct Turn {
     pub(super) slot: Option<SlotId>,
     /// The number of the capture that the stream is in.
     pub(super) capture: Option<u64>,
+    /// [`Open::epoch`] at its begin.
+    epoch: u64,
     /// Whether events may be recorded on the stream: it is not the default one, which is asked when that
     /// is needed, nor unknown.
     is_recordable: bool,
@@ -66,6 +68,7 @@ impl Turn {
             lane: HOME,
             slot: None,
             capture: None,
+            epoch: 0,
             is_recordable: false,
         }
     }
@@ -117,6 +120,9 @@ impl Open {
     /// Takes back what belonged to graphs that are gone.
     pub(super) fn collect_captures(&mut self) -> bool {
         let mut any = false;
+        if self.captured_calls > 0 {
+            return any;
+        }
         while let Some(parked) = self.captures.take_ended(&mut self.engine) {
             any = true;
             for parked in parked {
@@ -296,6 +302,7 @@ impl Pool {
                 lane: open.streams.lane(slot),
                 slot: Some(slot),
                 capture: None,
+                epoch: open.epoch,
                 is_recordable: !stream.is_default() && place.key != StreamKey::UNKNOWN,
             });
         Ok((guard, entered.map_err(host_memory)))
@@ -359,11 +366,13 @@ impl Pool {
             .and_then(|lane| {
                 lane.ok_or_else(|| Error::new(Status::InvalidValue, "the capture has ended"))
             });
+        let epoch = open.epoch;
         let turn = lane.map(|lane| Turn {
             stream: passed.stream,
             lane,
             slot: None,
             capture: Some(capture.id),
+            epoch,
             is_recordable: false,
         });
         Ok((guard, turn))
@@ -375,7 +384,7 @@ impl Pool {
         turn: Turn,
         block: Block,
     ) -> Result<Block, HostMemoryExhausted> {
-        let Some(capture) = turn.capture else {
+        let Some(capture) = turn.capture.filter(|&id| open.captures.knows(id)) else {
             return Ok(block);
         };
         if let Err(error) = open.captures.reserve(capture) {
@@ -469,7 +478,9 @@ impl Pool {
         turn: Turn,
     ) -> Result<Guard<'a>> {
         match turn.slot {
-            Some(slot) if turn.is_recordable && guard.is_record_due(slot) => {
+            Some(slot)
+                if turn.is_recordable && turn.epoch == guard.epoch && guard.is_record_due(slot) =>
+            {
                 let number = guard.streams.clock_mut(slot).begin_record();
                 self.record(guard, slot, number, turn.stream)
             }

@@ -13,7 +13,7 @@ use crate::backend::streams::{Event, Stream, StreamKey, Streams};
 use crate::backend::{Backend, BackendError, BackendResult};
 use crate::error::{Result, Status};
 use crate::log::{self, Level};
-use crate::stream::table::About;
+use crate::stream::table::{About, Covered};
 use crate::stream::{Query, SlotId};
 use crate::text::text;
 use std::time::{Duration, Instant};
@@ -47,16 +47,6 @@ enum Default {
     Recorded(Event),
     /// It cannot be asked now. What was taken to ask it.
     Unknown(Option<Event>),
-}
-
-/// What became of the work that nobody would ever record.
-enum Covered {
-    /// An event stands for it.
-    By(Event),
-    /// It is done.
-    Done,
-    /// It cannot be told.
-    Not,
 }
 
 /// What giving back may wait for.
@@ -264,15 +254,10 @@ impl Pool {
         let below = guard.streams.begin_barrier().map_err(host_memory)?;
         let (mut guard, covered) = self.unlocked(guard, |backend| cover(backend, streams))?;
         let open = &mut *guard;
-        match covered {
-            Covered::By(event) => {
-                open.calls.event_records += 1;
-                if let Some(event) = open.streams.end_barrier(event, below) {
-                    open.streams.events.put(event);
-                }
-            }
-            Covered::Done => open.streams.all_done(&mut open.engine, &below),
-            Covered::Not => {}
+        open.calls.event_records += u64::from(matches!(covered, Covered::By(_)));
+        let surplus = open.streams.end_barrier(&mut open.engine, below, covered);
+        if let Some(event) = surplus {
+            open.streams.events.put(event);
         }
         Ok(guard)
     }

@@ -15,17 +15,45 @@ use crate::alloc::chunk::NIL;
 use crate::alloc::{Block, Request};
 use crate::backend::streams::StreamSource;
 use crate::config::environment;
-use crate::error::Result;
+use crate::error::{Error, Result, Status};
 use crate::size::GRAIN;
 
 impl Pool {
+    /// Serves a request, while what its turn names stays what it is: the pool's lock is released on the way.
+    #[cold]
+    pub(super) fn serve_pinned<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        request: &Request,
+        turn: Turn,
+    ) -> Locked<'a, Result<Block>> {
+        let open = &mut *guard;
+        if let Some(slot) = turn.slot {
+            open.streams.pin(slot);
+        }
+        open.captured_calls += u32::from(turn.capture.is_some());
+        let epoch = open.epoch;
+        let served = self.serve(guard, request, turn);
+        let (mut guard, served) = match served {
+            Ok(served) => served,
+            Err(error) => (self.lock()?, Err(error)),
+        };
+        let open = &mut *guard;
+        if open.epoch == epoch {
+            if let Some(slot) = turn.slot {
+                open.streams.unpin(slot);
+            }
+            open.captured_calls -= u32::from(turn.capture.is_some());
+        }
+        Ok((guard, served))
+    }
+
     /// Serves a request that the quick look found no free block for. In order: look at every free
     /// chunk, which for an alignment the quick look does not; grow; give back as much as is missing,
     /// grow; give all back that is free, grow; grow at any place there is; take a segment beside the
     /// range; wait for the backend calls of other threads; call the handlers; fail. After each step
     /// that changed something it begins anew.
-    #[cold]
-    pub(super) fn serve<'a>(
+    fn serve<'a>(
         &'a self,
         mut guard: Guard<'a>,
         request: &Request,
@@ -45,7 +73,11 @@ impl Pool {
                 return Ok((guard, Ok(block)));
             }
         }
+        let epoch = guard.epoch;
         loop {
+            if turn.slot.is_some() && guard.epoch != epoch {
+                return Ok((guard, Err(reset_meanwhile())));
+            }
             let found;
             (guard, found) = self.look_at_pending(guard, request)?;
             if let Some(block) = found {
@@ -135,6 +167,9 @@ impl Pool {
                 drop(handler);
                 guard = self.lock()?;
             }
+            if turn.slot.is_some() && guard.epoch != epoch {
+                return Ok((guard, Err(reset_meanwhile())));
+            }
             // Other threads may have freed something, too, while the lock was released.
             if let Some(block) = guard.look(request)? {
                 return Ok((guard, Ok(block)));
@@ -211,6 +246,15 @@ impl Pool {
             }
         })
     }
+}
+
+/// The failure of a request whose lane went with its device.
+#[cold]
+fn reset_meanwhile() -> Error {
+    Error::new(
+        Status::InvalidValue,
+        "the device was reset while the request waited for memory",
+    )
 }
 
 impl Open {

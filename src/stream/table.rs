@@ -18,7 +18,7 @@ pub type SlotId = u32;
 /// Names a block that waits.
 pub type ParkedId = u32;
 
-/// Slots that may be empty before one is used again for another stream.
+/// Slots that come at least before empty ones are looked for.
 const EMPTY_SLOTS: usize = 16;
 
 /// The oldest events that one look asks about, for each stream, beside the newest.
@@ -39,6 +39,8 @@ struct Slot {
     waits: VecDeque<(u64, ParkedId)>,
     /// Live blocks that name the stream as a user.
     uses: usize,
+    /// Calls in progress that count on the slot.
+    pins: u32,
     /// Whether its owner said that it ends: nothing is queued on it after its last record.
     is_ended: bool,
 }
@@ -60,6 +62,17 @@ struct Barrier {
     event: Event,
     /// What is done with it: below these numbers.
     below: Vec<(SlotId, u64)>,
+}
+
+/// What became of the work of all streams.
+#[derive(Clone, Copy, Debug)]
+pub enum Covered {
+    /// An event stands for it.
+    By(Event),
+    /// It is done.
+    Done,
+    /// It cannot be told.
+    Not,
 }
 
 /// An event to ask about.
@@ -112,6 +125,10 @@ pub struct Table {
     /// Unused events.
     pub events: Events,
     barriers: Vec<Barrier>,
+    /// With so many slots in use, those of which nothing is left are closed.
+    close_at: usize,
+    /// Barriers that are being made: their numbers name slots, which stay what they are.
+    making: u32,
 }
 
 impl Table {
@@ -127,8 +144,10 @@ impl Table {
         key: StreamKey,
     ) -> Result<SlotId, HostMemoryExhausted> {
         debug_assert!(self.find(key).is_none());
-        if self.vacant.is_empty() && self.slots.len() > EMPTY_SLOTS {
+        if self.vacant.is_empty() && self.slots.len() >= self.close_at && self.making == 0 {
             self.close_empty(engine);
+            // So that looking costs a constant for each stream that comes.
+            self.close_at = self.slots.len() + self.by_key.len().max(EMPTY_SLOTS);
         }
         self.by_key
             .try_reserve(1)
@@ -150,6 +169,7 @@ impl Table {
             clock: Clock::default(),
             waits: VecDeque::new(),
             uses: 0,
+            pins: 0,
             is_ended: false,
         };
         let id = match self.vacant.pop() {
@@ -173,6 +193,7 @@ impl Table {
             let is_empty = slot.clock.is_idle()
                 && slot.waits.is_empty()
                 && slot.uses == 0
+                && slot.pins == 0
                 && engine.lane_bytes(slot.lane) == 0
                 && !self.is_waited_by_parked(id);
             let Some(key) = slot.key.filter(|_| is_empty && slot.lane != HOME) else {
@@ -198,6 +219,16 @@ impl Table {
     /// The lane of a stream.
     pub fn lane(&self, id: SlotId) -> Lane {
         self.slots[id as usize].lane
+    }
+
+    /// Keeps the slot for a call that releases the pool's lock and counts on it afterwards.
+    pub fn pin(&mut self, id: SlotId) {
+        self.slots[id as usize].pins += 1;
+    }
+
+    /// The call has ended.
+    pub fn unpin(&mut self, id: SlotId) {
+        self.slots[id as usize].pins -= 1;
     }
 
     /// The context of a stream, if it was told.
@@ -463,7 +494,8 @@ impl Table {
         below.any(|&(other, below)| other == id && below >= number)
     }
 
-    /// The numbers of all streams for an event that is about to stand for all of them.
+    /// The numbers of all streams for an event that is about to stand for all of them. To be followed by
+    /// [`Table::end_barrier`].
     pub fn begin_barrier(&mut self) -> Result<Vec<(SlotId, u64)>, HostMemoryExhausted> {
         let mut below = Vec::new();
         below
@@ -472,6 +504,7 @@ impl Table {
         self.barriers
             .try_reserve(1)
             .map_err(|_| HostMemoryExhausted)?;
+        self.making += 1;
         for (id, slot) in self.slots.iter_mut().enumerate() {
             if slot.key.is_some() {
                 below.push((id as SlotId, slot.clock.begin_record() + 1));
@@ -480,18 +513,26 @@ impl Table {
         Ok(below)
     }
 
-    /// The event stands for all streams now. Gives it back where there is no memory to note it.
-    pub fn end_barrier(&mut self, event: Event, below: Vec<(SlotId, u64)>) -> Option<Event> {
-        match self.barriers.try_push(Barrier { event, below }) {
-            Ok(()) => None,
-            Err(HostMemoryExhausted) => Some(event),
-        }
-    }
-
-    /// All work of all streams is done, below these numbers.
-    pub fn all_done(&mut self, engine: &mut Engine, below: &[(SlotId, u64)]) {
-        for &(id, below) in below {
-            self.advance(engine, id, below);
+    /// What became of a barrier. Gives its event back where there is no memory to note it.
+    pub fn end_barrier(
+        &mut self,
+        engine: &mut Engine,
+        below: Vec<(SlotId, u64)>,
+        covered: Covered,
+    ) -> Option<Event> {
+        self.making -= 1;
+        match covered {
+            Covered::By(event) => {
+                let noted = self.barriers.try_push(Barrier { event, below });
+                noted.is_err().then_some(event)
+            }
+            Covered::Done => {
+                for (id, below) in below {
+                    self.advance(engine, id, below);
+                }
+                None
+            }
+            Covered::Not => None,
         }
     }
 
