@@ -38,6 +38,16 @@ static void out_of_memory_is_a_bad_alloc_with_the_message() {
     CHECK(caught);
 }
 
+static void out_of_memory_leaves_a_report() {
+    const auto none = THROWN(luma::error, luma::oom_report());
+    CHECK(none.status() == LUMA_ERROR_INVALID_VALUE);
+    luma::pool pool(host_config(std::uint64_t{1} << 20));
+    THROWN(luma::out_of_memory, pool.alloc(12345678));
+    const luma_oom_report_t report = luma::oom_report();
+    CHECK(report.requested_bytes == 12345678 && report.action == LUMA_OOM_RAISE_LIMIT);
+    CHECK(report.action_bytes == 12345856);
+}
+
 static void the_largest_sizes_are_refused() {
     luma::pool pool(host_config());
     for (std::size_t less = 0; less < 600; less += 100) {
@@ -96,6 +106,7 @@ static void what_outlives_later_calls() {
 }
 
 int main() {
+    out_of_memory_leaves_a_report();
     out_of_memory_is_a_bad_alloc_with_the_message();
     the_largest_sizes_are_refused();
     errors_carry_code_and_message();

@@ -96,6 +96,7 @@ int main(int argc, char **argv) {
   unsigned char *shared, *pooled;
   /* With sanitizers, whose own locks do not survive a fork beside threads, there are none. */
   int with_threads = !asked_for(argc, argv, "alone"), round;
+  int forks = getenv("LUMA_DEBUG") == NULL ? FORKS : FORKS / 10;
   size_t at;
   pool = must_create(&config);
   shared = must_alloc(100000);
@@ -105,7 +106,7 @@ int main(int argc, char **argv) {
   for (at = 0; at < THREADS && with_threads; at++) {
     CHECK(pthread_create(&threads[at], NULL, allocate_all_the_time, NULL) == 0);
   }
-  for (round = 0; round < FORKS; round++) {
+  for (round = 0; round < forks; round++) {
     pid_t child = fork();
     if (child == 0) {
       as_child(shared, pooled);

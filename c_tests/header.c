@@ -20,6 +20,7 @@ static const function_t FUNCTIONS[] = {
     (function_t)luma_last_error,
     (function_t)luma_last_status,
     (function_t)luma_memory_info,
+    (function_t)luma_oom_report,
     (function_t)luma_place,
     (function_t)luma_plan_edges,
     (function_t)luma_plan_free,

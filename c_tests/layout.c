@@ -51,6 +51,43 @@ static void structs(void) {
   FIELD(luma_pool_config_t, user, 80, 8);
 }
 
+static void report_structs(void) {
+  CHECK(sizeof(luma_oom_stream_t) == 24);
+  FIELD(luma_oom_stream_t, stream_id, 0, 8);
+  FIELD(luma_oom_stream_t, bytes, 8, 8);
+  FIELD(luma_oom_stream_t, blocks, 16, 8);
+
+  CHECK(sizeof(luma_oom_report_t) == 392);
+  FIELD(luma_oom_report_t, struct_size, 0, 8);
+  FIELD(luma_oom_report_t, requested_bytes, 8, 8);
+  FIELD(luma_oom_report_t, rounded_bytes, 16, 8);
+  FIELD(luma_oom_report_t, alignment, 24, 8);
+  FIELD(luma_oom_report_t, allocated_bytes, 32, 8);
+  FIELD(luma_oom_report_t, live_blocks, 40, 8);
+  FIELD(luma_oom_report_t, reserved_bytes, 48, 8);
+  FIELD(luma_oom_report_t, largest_free_block, 56, 8);
+  FIELD(luma_oom_report_t, idle_bytes, 64, 8);
+  FIELD(luma_oom_report_t, stuck_bytes, 72, 8);
+  FIELD(luma_oom_report_t, pending_bytes, 80, 8);
+  FIELD(luma_oom_report_t, pending_streams, 88, 8);
+  FIELD(luma_oom_report_t, pending, 96, 192);
+  FIELD(luma_oom_report_t, memory_limit, 288, 8);
+  FIELD(luma_oom_report_t, device_free_bytes, 296, 8);
+  FIELD(luma_oom_report_t, device_total_bytes, 304, 8);
+  FIELD(luma_oom_report_t, give_backs, 312, 8);
+  FIELD(luma_oom_report_t, waits, 320, 8);
+  FIELD(luma_oom_report_t, wait_ns, 328, 8);
+  FIELD(luma_oom_report_t, handler_calls, 336, 8);
+  FIELD(luma_oom_report_t, device_is_known, 344, 4);
+  FIELD(luma_oom_report_t, backend, 348, 4);
+  FIELD(luma_oom_report_t, device, 352, 4);
+  FIELD(luma_oom_report_t, action, 356, 4);
+  FIELD(luma_oom_report_t, action_bytes, 360, 8);
+  FIELD(luma_oom_report_t, action_address, 368, 8);
+  FIELD(luma_oom_report_t, action_pool, 376, 8);
+  FIELD(luma_oom_report_t, action_stream, 384, 8);
+}
+
 static void planning_structs(void) {
   CHECK(sizeof(luma_node_t) == 24);
   FIELD(luma_node_t, kind, 0, 4);
@@ -229,6 +266,14 @@ static void enums(void) {
   NUMBER(LUMA_SWITCH_DEFAULT, 0);
   NUMBER(LUMA_SWITCH_ON, 1);
   NUMBER(LUMA_SWITCH_OFF, 2);
+
+  NUMBER(LUMA_OOM_NONE, 0);
+  NUMBER(LUMA_OOM_ASK_FOR_LESS, 1);
+  NUMBER(LUMA_OOM_RAISE_LIMIT, 2);
+  NUMBER(LUMA_OOM_FREE_BLOCK, 3);
+  NUMBER(LUMA_OOM_WAIT_FOR_STREAM, 4);
+  NUMBER(LUMA_OOM_EMPTY_OTHER_POOL, 5);
+  NUMBER(LUMA_OOM_FREE_SEVERAL, 6);
 }
 
 static void planning_enums(void) {
@@ -296,8 +341,9 @@ static void initial_values(void) {
     CHECK(memcmp(&value, &nothing, sizeof value) == 0); \
   } while (0)
 
-static void initial_values_of_planning(void) {
+static void other_initial_values(void) {
   luma_spill_cost_t cost = LUMA_SPILL_COST_INIT;
+  IS_ZERO_BEHIND_ITS_SIZE(luma_oom_report_t, LUMA_OOM_REPORT_INIT);
   IS_ZERO_BEHIND_ITS_SIZE(luma_graph_t, LUMA_GRAPH_INIT);
   IS_ZERO_BEHIND_ITS_SIZE(luma_plan_options_t, LUMA_PLAN_OPTIONS_INIT);
   IS_ZERO_BEHIND_ITS_SIZE(luma_plan_view_t, LUMA_PLAN_VIEW_INIT);
@@ -332,12 +378,13 @@ static void version(void) {
 
 int main(void) {
   structs();
+  report_structs();
   planning_structs();
   plan_structs();
   enums();
   planning_enums();
   initial_values();
-  initial_values_of_planning();
+  other_initial_values();
   words();
   version();
   return 0;

@@ -4,7 +4,8 @@
  * Threads: every function may be called from any thread, none from a signal handler.
  * Errors: a function that can fail returns luma_status_t, or a pointer that is NULL on failure. Both
  * set the calling thread's last status and message (luma_last_status, luma_last_error).
- * Out-parameters are written only on success. Nothing aborts; nothing is printed unless LUMA_LOG asks.
+ * Out-parameters are written only on success. Nothing aborts; nothing is printed unless LUMA_LOG or
+ * LUMA_DEBUG asks.
  * Structs begin with their size: initialise them with their LUMA_*_INIT macro.
  * Sizes and capacities are in bytes. Pointers to device memory are never dereferenced.
  *
@@ -32,6 +33,13 @@
 #define LUMA_STATS_INIT \
   { sizeof(struct luma_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
     0 }
+
+/** The initial value of a luma_oom_report_t: nothing. */
+#define LUMA_OOM_REPORT_INIT \
+  { sizeof(struct luma_oom_report_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    { { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, \
+      { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 }, { 0, 0, 0 } }, \
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0 }
 
 /** For pipes of nodes: the node runs on none. */
 #define LUMA_NO_PIPE UINT32_MAX
@@ -218,6 +226,42 @@ typedef enum luma_switch_t {
    */
   LUMA_SWITCH_OFF = 2,
 } luma_switch_t;
+
+/**
+ * What would have made a request fit. Values of `luma_oom_report_t::action`.
+ */
+typedef enum luma_oom_action_t {
+  /**
+   * Nothing that is known would have.
+   */
+  LUMA_OOM_NONE = 0,
+  /**
+   * The device has less than was asked for: `action_bytes`, or 0 if that is not known.
+   */
+  LUMA_OOM_ASK_FOR_LESS = 1,
+  /**
+   * A limit of `action_bytes` is enough (`luma_pool_set_limit`).
+   */
+  LUMA_OOM_RAISE_LIMIT = 2,
+  /**
+   * Freeing the block at `action_address`, of `action_bytes`, is enough. It is the smallest of those
+   * of which that is known.
+   */
+  LUMA_OOM_FREE_BLOCK = 3,
+  /**
+   * The end of the work of the stream `action_stream`, which `action_bytes` wait for, is enough.
+   */
+  LUMA_OOM_WAIT_FOR_STREAM = 4,
+  /**
+   * Giving back what another pool of the device holds and does not use is enough:
+   * `luma_pool_empty_cache(action_pool)` gives `action_bytes`.
+   */
+  LUMA_OOM_EMPTY_OTHER_POOL = 5,
+  /**
+   * Blocks must be freed, and no single one is known to be enough; `action_bytes` are lacking.
+   */
+  LUMA_OOM_FREE_SEVERAL = 6,
+} luma_oom_action_t;
 
 /**
  * What a node of a graph is. Values of `luma_node_t::kind`.
@@ -497,8 +541,8 @@ typedef struct luma_stats_t {
    */
   uint64_t out_of_memory_count;
   /**
-   * Freed in the order of a stream whose work is not known to be done: that stream may use it again,
-   * others not yet. Always 0 while the pool has seen one stream only.
+   * Freed, and not to be used yet: in the order of a stream whose work is not known to be done (that
+   * stream may use it again, others not yet), or in the quarantine of checked mode (`LUMA_DEBUG`).
    */
   uint64_t pending_bytes;
   /**
@@ -613,6 +657,142 @@ typedef void *luma_stream_t;
  * request should be tried again. It must not throw or jump out.
  */
 typedef int (*luma_oom_fn_t)(size_t bytes, void *user);
+
+/**
+ * What of a pool's memory waits for the work of a stream.
+ */
+typedef struct luma_oom_stream_t {
+  /**
+   * The stream's number.
+   */
+  uint64_t stream_id;
+  /**
+   * The bytes that wait.
+   */
+  uint64_t bytes;
+  /**
+   * The blocks that wait.
+   */
+  uint64_t blocks;
+} luma_oom_stream_t;
+
+/**
+ * A request that failed for want of memory, and what its pool held at that moment. Sizes in bytes.
+ */
+typedef struct luma_oom_report_t {
+  /**
+   * `sizeof(luma_oom_report_t)`.
+   */
+  size_t struct_size;
+  /**
+   * What was asked for.
+   */
+  uint64_t requested_bytes;
+  /**
+   * That, rounded up to 256; `UINT64_MAX` where no number holds it.
+   */
+  uint64_t rounded_bytes;
+  /**
+   * The alignment that was asked for, at least 256.
+   */
+  uint64_t alignment;
+  /**
+   * In blocks handed out, rounded sizes.
+   */
+  uint64_t allocated_bytes;
+  /**
+   * Blocks handed out.
+   */
+  uint64_t live_blocks;
+  /**
+   * Obtained from the backend and not given back.
+   */
+  uint64_t reserved_bytes;
+  /**
+   * The largest free block.
+   */
+  uint64_t largest_free_block;
+  /**
+   * Free, in wholly free segments.
+   */
+  uint64_t idle_bytes;
+  /**
+   * Free, in segments with live blocks.
+   */
+  uint64_t stuck_bytes;
+  /**
+   * Freed, and waiting for streams.
+   */
+  uint64_t pending_bytes;
+  /**
+   * Streams that something waits for.
+   */
+  uint64_t pending_streams;
+  /**
+   * Those with the most bytes, the most first; entries beyond `pending_streams` are zero.
+   */
+  struct luma_oom_stream_t pending[8];
+  /**
+   * The pool's limit; 0: none.
+   */
+  uint64_t memory_limit;
+  /**
+   * What the device said that it still has, where `device_is_known`.
+   */
+  uint64_t device_free_bytes;
+  /**
+   * All that the device has; 0: it does not say.
+   */
+  uint64_t device_total_bytes;
+  /**
+   * Times that cached memory was given back and the backend asked again.
+   */
+  uint64_t give_backs;
+  /**
+   * Times that other threads or the device were waited for.
+   */
+  uint64_t waits;
+  /**
+   * How long, in nanoseconds.
+   */
+  uint64_t wait_ns;
+  /**
+   * Out-of-memory handlers called.
+   */
+  uint64_t handler_calls;
+  /**
+   * Whether the device said what it has free: 1 or 0.
+   */
+  int32_t device_is_known;
+  /**
+   * A `luma_backend_t`.
+   */
+  int32_t backend;
+  /**
+   * The device's number.
+   */
+  int32_t device;
+  /**
+   * A `luma_oom_action_t`: the single action that would have made the request fit.
+   */
+  int32_t action;
+  /**
+   * As the action says.
+   */
+  uint64_t action_bytes;
+  /**
+   * As the action says; NULL with other actions.
+   */
+  void *action_address;
+  /**
+   * As the action says; NULL with other actions.
+   */
+  struct luma_pool_t *action_pool;
+  /**
+   * As the action says.
+   */
+  uint64_t action_stream;
+} luma_oom_report_t;
 
 /**
  * A node. Its id is its index.
@@ -1237,11 +1417,14 @@ __attribute__((warn_unused_result)) enum luma_status_t luma_stats(struct luma_st
 __attribute__((warn_unused_result)) enum luma_status_t luma_reset_peak(void);
 
 /**
- * Walks all book-keeping of the current device's default pool. Linear in the number of blocks.
+ * Walks all book-keeping of the current device's default pool. Linear in the number of blocks. In checked
+ * mode (`LUMA_DEBUG`) it also looks at the blocks in quarantine.
  *
- * Errors: `LUMA_ERROR_CORRUPTED`; the message names the first rule that is broken.
+ * Errors: `LUMA_ERROR_CORRUPTED`; the message names the first rule that is broken, or the first write to
+ * a freed block that was found since it last named one.
  */
-__attribute__((warn_unused_result)) enum luma_status_t luma_check(void);
+__attribute__((warn_unused_result))
+enum luma_status_t luma_check(void);
 
 /**
  * The bytes of the live block of a default pool that begins at `ptr`, at least those asked for;
@@ -1375,13 +1558,14 @@ enum luma_status_t luma_pool_create(const struct luma_pool_config_t *config,
                                     struct luma_pool_t **out);
 
 /**
- * Gives everything back to the backend, live blocks too (their number is logged), and ends the
- * pool. Waits for backend calls of other threads. Later calls with this handle fail.
+ * Gives everything back to the backend, live blocks too (their number is logged, and in checked mode
+ * each of them), and ends the pool. Waits for backend calls of other threads. Later calls with this handle fail.
  *
  * Errors: `LUMA_ERROR_INVALID_VALUE` for NULL, a default pool, a pool that was destroyed, or a call
  * from inside a backend's callback.
  */
-__attribute__((warn_unused_result)) enum luma_status_t luma_pool_destroy(struct luma_pool_t *pool);
+__attribute__((warn_unused_result))
+enum luma_status_t luma_pool_destroy(struct luma_pool_t *pool);
 
 /**
  * Allocates `bytes` bytes from a pool, at a multiple of `alignment` (0 or a power of two, less than
@@ -1469,6 +1653,22 @@ enum luma_status_t luma_add_oom_handler(luma_oom_fn_t handler,
 __attribute__((warn_unused_result))
 enum luma_status_t luma_remove_oom_handler(luma_oom_fn_t handler,
                                            void *user);
+
+/**
+ * Writes what the calling thread's last request that failed with `LUMA_ERROR_OUT_OF_MEMORY` asked for,
+ * what its pool held then, what was tried, and which single action would have made it fit. The report
+ * stays until the thread's next such failure; calls that succeed keep it. `out->struct_size` must be
+ * set (`LUMA_OOM_REPORT_INIT`).
+ *
+ * A request that failed because the host had no memory left for luma's book-keeping leaves no report.
+ *
+ * Errors: `LUMA_ERROR_INVALID_VALUE` when no request of this thread has failed so.
+ *
+ * Pointers:
+ * `out` is NULL or points to a `luma_oom_report_t` of `out->struct_size` bytes.
+ */
+__attribute__((warn_unused_result))
+enum luma_status_t luma_oom_report(struct luma_oom_report_t *out);
 
 /**
  * Gives every buffer of a graph a place in its memory, and spills where they do not all fit. Writes

@@ -195,6 +195,16 @@ private:
 
 } // namespace detail
 
+/// What the pool held when this thread's last request failed for want of memory, what was tried, and
+/// which single action (a luma_oom_action_t) would have made it fit. For a handler of
+/// luma::out_of_memory; throws LUMA_ERROR_INVALID_VALUE where no request has failed so.
+[[nodiscard]] inline luma_oom_report_t oom_report() {
+    luma_oom_report_t out{};
+    out.struct_size = sizeof(out);
+    detail::require(luma_oom_report(&out));
+    return out;
+}
+
 /// A pool that someone else owns: copied like a pointer, and valid as long as the pool is.
 class pool_ref : public detail::pool_calls<pool_ref> {
 public:

@@ -103,11 +103,39 @@ pub const OPTIONS: &[EnvOption] = &[
     },
     EnvOption {
         name: "LUMA_DEBUG",
-        values: "0, 1",
+        values: "0, 1, stacks",
         default: "0",
-        doc: "Checks every invariant after every call (slow), and on the host backend fills freed blocks with 0xDF. A broken invariant makes the call fail with LUMA_ERROR_CORRUPTED.",
+        doc: "Checked mode (slow): every invariant is checked after every call, freed blocks stay in quarantine for a while, on the host backend they are filled with 0xDF and writes to them are found, bad frees are logged, and blocks that are live at exit are listed. `stacks` also keeps the call stacks of allocations and frees. A broken invariant makes the call fail with LUMA_ERROR_CORRUPTED. Without LUMA_LOG, errors and warnings are written to standard error.",
         parse: |settings, value| {
-            settings.debug = choose(value, &[("0", false), ("1", true)])?;
+            let choices = [
+                ("0", (false, false)),
+                ("1", (true, false)),
+                ("stacks", (true, true)),
+            ];
+            (settings.debug, settings.debug_stacks) = choose(value, &choices)?;
+            Ok(())
+        },
+    },
+    EnvOption {
+        name: "LUMA_QUARANTINE_BYTES",
+        values: "bytes, with a suffix K, M, G or T (binary)",
+        default: "16M",
+        doc: "In checked mode: the most bytes that freed blocks of a pool keep in quarantine. A larger block goes past it; 0: there is none.",
+        parse: |settings, value| {
+            settings.quarantine_bytes = parse_size(value)?;
+            Ok(())
+        },
+    },
+    EnvOption {
+        name: "LUMA_QUARANTINE_BLOCKS",
+        values: "a number",
+        default: "1024",
+        doc: "In checked mode: the most freed blocks of a pool that are in quarantine at once. 0: there is none.",
+        parse: |settings, value| {
+            settings.quarantine_blocks = value
+                .trim()
+                .parse()
+                .map_err(|_| "a number of blocks is needed")?;
             Ok(())
         },
     },
@@ -186,6 +214,17 @@ impl Limit {
     }
 }
 
+/// What a pool in checked mode does beside checking its invariants after each call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checks {
+    /// Keeps the call stacks of allocations and frees.
+    pub stacks: bool,
+    /// The most bytes that freed blocks keep in quarantine; 0: there is none.
+    pub quarantine_bytes: u64,
+    /// The most blocks in quarantine; 0: there is none.
+    pub quarantine_blocks: u64,
+}
+
 /// What the environment says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
@@ -199,8 +238,14 @@ pub struct Settings {
     pub host_capacity: u64,
     /// `LUMA_LOG`; `None`: not set.
     pub log: Option<Option<Level>>,
-    /// `LUMA_DEBUG`.
+    /// `LUMA_DEBUG`: whether it is on.
     pub debug: bool,
+    /// `LUMA_DEBUG`: whether call stacks are kept.
+    pub debug_stacks: bool,
+    /// `LUMA_QUARANTINE_BYTES`.
+    pub quarantine_bytes: u64,
+    /// `LUMA_QUARANTINE_BLOCKS`.
+    pub quarantine_blocks: u64,
     /// `LUMA_TRACE`.
     pub trace: Option<String>,
     /// `LUMA_OOM_WAIT`.
@@ -216,6 +261,9 @@ impl Default for Settings {
             host_capacity: 16 << 30,
             log: None,
             debug: false,
+            debug_stacks: false,
+            quarantine_bytes: 16 << 20,
+            quarantine_blocks: 1024,
             trace: None,
             oom_wait: Duration::from_secs(10),
         }
@@ -223,6 +271,15 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// What `LUMA_DEBUG` and the options that go with it ask for; `None`: nothing.
+    pub fn checks(&self) -> Option<Checks> {
+        self.debug.then_some(Checks {
+            stacks: self.debug_stacks,
+            quarantine_bytes: self.quarantine_bytes,
+            quarantine_blocks: self.quarantine_blocks,
+        })
+    }
+
     /// Reads every option by `lookup`. Gives back the settings and a message for each bad value,
     /// which is ignored.
     pub fn read(lookup: impl Fn(&str) -> Option<std::ffi::OsString>) -> (Self, Vec<String>) {
@@ -265,6 +322,10 @@ pub fn environment() -> &'static Settings {
     if first {
         if let Some(level) = settings.log {
             log::set_level(level);
+        }
+        if settings.debug {
+            // Findings are to be seen where nobody chose what is logged.
+            log::set_default(Level::Warning);
         }
         for problem in problems {
             log::log(Level::Warning, || problem.into());
@@ -391,6 +452,8 @@ mod tests {
             ("LUMA_HOST_CAPACITY", "0"),
             ("LUMA_LOG", "loud"),
             ("LUMA_DEBUG", "yes"),
+            ("LUMA_QUARANTINE_BYTES", "some"),
+            ("LUMA_QUARANTINE_BLOCKS", "1K"),
             ("LUMA_TRACE", ""),
             ("LUMA_OOM_WAIT", "1e19"),
         ];
@@ -414,7 +477,18 @@ mod tests {
         );
         assert_eq!(read("LUMA_HOST_CAPACITY", "1T").0.host_capacity, 1 << 40);
         assert_eq!(read("LUMA_LOG", "off").0.log, Some(None));
-        assert!(read("LUMA_DEBUG", "1").0.debug);
+        assert!(read("LUMA_DEBUG", "1").0.debug && !read("LUMA_DEBUG", "1").0.debug_stacks);
+        assert!(
+            read("LUMA_DEBUG", "stacks")
+                .0
+                .checks()
+                .is_some_and(|checks| checks.stacks)
+        );
+        assert_eq!(
+            read("LUMA_QUARANTINE_BYTES", "1M").0.quarantine_bytes,
+            1 << 20
+        );
+        assert_eq!(read("LUMA_QUARANTINE_BLOCKS", "7").0.quarantine_blocks, 7);
         assert_eq!(
             read("LUMA_TRACE", "t.csv").0.trace.as_deref(),
             Some("t.csv")

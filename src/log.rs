@@ -43,6 +43,8 @@ static HAS_SINK: AtomicBool = AtomicBool::new(false);
 /// The least grave level that is wanted, 0 for none; `UNSET` before anybody said.
 static CHOSEN: AtomicU8 = AtomicU8::new(UNSET);
 const UNSET: u8 = u8::MAX;
+/// What standard error gets while nobody has chosen, 0 for nothing.
+static DEFAULT: AtomicU8 = AtomicU8::new(0);
 
 thread_local! {
     /// Set while this thread is inside a sink: what the sink causes is not logged again.
@@ -52,6 +54,11 @@ thread_local! {
 /// Chooses which messages are wanted; `None`: none at all.
 pub fn set_level(level: Option<Level>) {
     CHOSEN.store(level.map_or(0, |level| level as u8), Ordering::Relaxed);
+}
+
+/// The least grave level that goes to standard error where no level was chosen.
+pub fn set_default(level: Level) {
+    DEFAULT.store(level as u8, Ordering::Relaxed);
 }
 
 /// Sets where messages go; `None`: to standard error.
@@ -65,11 +72,11 @@ pub fn set_sink(sink: Option<Sink>) {
 }
 
 /// Whether a message of this level would go anywhere. A sink gets information and graver unless
-/// a level was chosen; standard error gets nothing unless one was.
+/// a level was chosen; standard error gets nothing unless one was, or [`set_default`] says so.
 pub fn enabled(level: Level) -> bool {
     let most = match CHOSEN.load(Ordering::Relaxed) {
         UNSET if HAS_SINK.load(Ordering::Relaxed) => Level::Info as u8,
-        UNSET => 0,
+        UNSET => DEFAULT.load(Ordering::Relaxed),
         chosen => chosen,
     };
     level as u8 <= most

@@ -37,7 +37,7 @@ pub struct Stats {
     pub alloc_retries: u64,
     /// Requests refused for want of memory.
     pub out_of_memory_count: u64,
-    /// Freed, waiting for another stream.
+    /// Freed, and not to be used yet: waiting for another stream, or in the quarantine of checked mode.
     pub pending_bytes: u64,
     /// Calls of out-of-memory handlers.
     pub handler_calls: u64,

@@ -49,6 +49,7 @@ fn tools_are_there() -> bool {
 
 /// Programs that a test of its own runs, since they want arguments, variables or another build.
 const RUN_BY_HAND: &[&str] = &[
+    "checked",
     "dlopen",
     "env",
     "exit",
@@ -87,6 +88,7 @@ programs! {
     limits
     log
     oom
+    oom_report
     plan
     plan_place
     plan_search
@@ -146,7 +148,7 @@ fn linked_statically() {
     if !tools_are_there() {
         return;
     }
-    for name in ["default_pool", "oom", "pools", "threads"] {
+    for name in ["default_pool", "oom", "oom_report", "pools", "threads"] {
         on_host(c("c99").source(source(name)).statically()).run();
     }
 }
@@ -199,6 +201,97 @@ fn the_environment_is_heeded() {
     env("defaults", &[]).run();
 }
 
+/// Misuse is found: writes to freed blocks, frees of freed ones, and blocks that live when a pool ends.
+#[test]
+fn checked() {
+    if !tools_are_there() {
+        return;
+    }
+    for program in variants("checked") {
+        let program = program.env("LUMA_DEBUG", "1");
+        for case in [
+            "found_by_a_check",
+            "found_as_the_cache_goes",
+            "found_as_a_limit_is_set",
+            "found_out_of_memory",
+            "found_at_the_end",
+            "freed_twice",
+            "counted_as_freed",
+            "live_at_a_pools_end",
+        ] {
+            program.run_case(case);
+        }
+    }
+    let program = || sanitized("checked").env("LUMA_DEBUG", "1");
+    let few = program().env("LUMA_QUARANTINE_BLOCKS", "4");
+    few.run_case("found_as_it_leaves");
+    let small = program().env("LUMA_QUARANTINE_BYTES", "2000");
+    small.run_case("found_as_it_leaves");
+    for off in ["LUMA_QUARANTINE_BLOCKS", "LUMA_QUARANTINE_BYTES"] {
+        let off = program().env(off, "0");
+        off.run_case("without_a_quarantine");
+    }
+    let stacks = on_host(c("c11").source(source("checked")).args(["-g"]));
+    stacks
+        .env("LUMA_DEBUG", "stacks")
+        .run_case("stacks_are_kept");
+}
+
+/// What is live at exit is on standard error, though nobody asked for messages otherwise.
+#[test]
+fn checked_at_exit() {
+    if !tools_are_there() {
+        return;
+    }
+    let told = |case: &str, variables: &[(&str, &str)]| {
+        let program = sanitized("checked").arg(case);
+        let program = variables
+            .iter()
+            .fold(program, |program, (name, value)| program.env(name, value));
+        let told = program.finish();
+        assert!(told.status.success(), "{}", told.stderr);
+        told.stderr
+    };
+    let text = told("live_at_exit", &[("LUMA_DEBUG", "1")]);
+    for part in [
+        "luma: warn: live in pool ",
+        " 1024 bytes at 0x",
+        "(1000 asked for), allocated 0.",
+        "(500 asked for)",
+        "(3000 asked for)",
+        "3 blocks of 4608 bytes in all are live at exit, in 2 pools",
+    ] {
+        assert_eq!(
+            text.matches(part).count().min(1),
+            1,
+            "no {part:?} in {text}"
+        );
+    }
+    assert_eq!(text.lines().count(), 4, "{text}");
+    assert!(!text.contains("7777"), "{text}");
+
+    let text = told("live_at_exit", &[("LUMA_DEBUG", "stacks")]);
+    assert!(
+        text.contains("make_a_block") && text.contains("main"),
+        "{text}"
+    );
+
+    let text = told("many_live_at_exit", &[("LUMA_DEBUG", "1")]);
+    assert_eq!(text.lines().count(), 102, "{text}");
+    assert!(text.contains("150 smaller blocks of"), "{text}");
+    assert!(text.contains("250 blocks of 8032000 bytes"), "{text}");
+
+    // Where a level was chosen, it holds.
+    for (name, value) in [
+        ("LUMA_LOG", "off"),
+        ("LUMA_LOG", "error"),
+        ("LUMA_DEBUG", "0"),
+    ] {
+        let text = told("live_at_exit", &[("LUMA_DEBUG", "1"), (name, value)]);
+        assert_eq!(text, "", "{name}={value}");
+    }
+}
+
 #[test]
 fn cuda_that_is_not_there_is_no_device_in_every_call() {
     if tools_are_there() {
@@ -218,6 +311,8 @@ fn bad_values_in_the_environment_are_reported_once() {
         ("LUMA_PRESET", "best"),
         ("LUMA_HOST_CAPACITY", "-1"),
         ("LUMA_DEBUG", "perhaps"),
+        ("LUMA_QUARANTINE_BYTES", "few"),
+        ("LUMA_QUARANTINE_BLOCKS", "-1"),
         ("LUMA_TRACE", ""),
         ("LUMA_OOM_WAIT", "soon"),
     ];
@@ -306,6 +401,11 @@ fn fork() {
     on_host(c("c99").source(source("fork"))).run();
     on_host(c("c17").source(source("fork")).args(["-O2"]).statically()).run();
     sanitized("fork").arg("alone").run();
+    // A child finds no lock taken that call stacks need.
+    let checked = on_host(c("c11").source(source("fork")));
+    let checked = checked.env("LUMA_DEBUG", "stacks");
+    // Naming functions takes each child a while, since the library of tests is large.
+    checked.env("LUMA_LOG", "off").run();
 }
 
 #[test]

@@ -21,6 +21,7 @@ fn the_header_is_what_the_source_says() {
         .with_src(root.join("src/ffi/streams.rs"))
         .with_src(root.join("src/ffi/pools.rs"))
         .with_src(root.join("src/ffi/oom_handlers.rs"))
+        .with_src(root.join("src/ffi/oom_report.rs"))
         .with_src(root.join("src/ffi/plan/types.rs"))
         .with_src(root.join("src/ffi/plan/planning.rs"))
         .with_src(root.join("src/ffi/plan/check.rs"))

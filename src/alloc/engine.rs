@@ -460,6 +460,12 @@ impl Engine {
         id.is_some()
     }
 
+    /// The bytes that were asked for, of the live block that begins at `addr`.
+    pub fn requested_at(&self, addr: u64) -> Option<u64> {
+        let id = self.live.get(addr, |id| self.chunks[id].addr)?;
+        Some(self.chunks[id].requested())
+    }
+
     /// What lies at `addr`. Linear in the chunks of its region: for messages.
     pub fn locate(&self, addr: u64) -> Located {
         let Some(region) = self.regions.containing(addr) else {

@@ -188,6 +188,16 @@ impl Engine {
         Ok(Some(waits))
     }
 
+    /// The largest row of adjacent free chunks that would be anyone's if those of a lane were.
+    pub fn largest_run_with(&self, lane: Lane) -> u64 {
+        let mut largest = 0;
+        self.for_each_run(
+            |chunk| chunk.state == State::Free && (chunk.tag == lane || chunk.tag == ANYONE),
+            |run| largest = largest.max(run.size()),
+        );
+        largest
+    }
+
     /// Whether the request might fit if everything free or parked were anyone's: in a row of free
     /// chunks, or after whole free pages and regions were given back and `available` bytes more taken
     /// from the backend. What a backend call in progress is about counts as free. Never `false` for

@@ -18,6 +18,7 @@
 //! - `queue`: the free chunks of a lane in the order of their times;
 //! - [`gather`]: requests served from adjacent free chunks of several lanes;
 //! - [`supply`]: regions coming and going;
+//! - [`what_if`]: what would make a refused request fit;
 //! - [`paging`]: ranges of addresses that get and lose memory by pages;
 //! - [`check`]: the invariants, all of them.
 
@@ -39,6 +40,7 @@ pub mod region;
 pub mod supply;
 mod tree;
 mod trie;
+pub mod what_if;
 
 pub use chunk::{ANYONE, ChunkId, HOME, Lane};
 pub use engine::{Block, Engine, Located, NotLive, Request, Usage};

@@ -262,6 +262,37 @@ impl Backend for HostBackend {
         // that nobody else may use it, and its memory is mapped.
         unsafe { std::ptr::write_bytes(addr as *mut u8, value, bytes as usize) };
     }
+
+    fn first_changed(&self, addr: u64, bytes: u64, value: u8) -> Option<(u64, u8)> {
+        let byte = |at: u64| {
+            // SAFETY: the pool names a freed block of its own, whose memory is mapped. A program that
+            // writes to it all the same is what is looked for: volatile reads take whatever they find.
+            unsafe { std::ptr::read_volatile((addr + at) as *const u8) }
+        };
+        let is_same = |from: u64, bytes: u64| {
+            // SAFETY: as above; both parts of the memory end within the block. That all bytes are the
+            // first one is that all are the ones before them.
+            byte(from) == value
+                && unsafe {
+                    let first = (addr + from) as *const libc::c_void;
+                    libc::memcmp(first, first.byte_add(1), bytes as usize - 1) == 0
+                }
+        };
+        if is_same(0, bytes) {
+            return None;
+        }
+        let part = (0..bytes)
+            .step_by(GRAIN as usize)
+            .find(|&from| !is_same(from, GRAIN.min(bytes - from)))?;
+        (part..bytes)
+            .map(|at| (at, byte(at)))
+            .find(|&(_, found)| found != value)
+    }
+
+    fn device_key(&self) -> Option<u64> {
+        // Addresses of the host, so that no number of another kind of device is the same.
+        Some(Arc::as_ptr(&self.device) as u64)
+    }
 }
 
 #[cfg(all(test, not(miri)))]
@@ -283,6 +314,11 @@ mod tests {
             Err(BackendError::OutOfMemory)
         );
         host.fill(addr, 5 << 20, 1);
+        assert_eq!(host.first_changed(addr, 5 << 20, 1), None);
+        host.fill(addr + (3 << 20) + 256, 256, 2);
+        host.fill(addr + (4 << 20), 256, 3);
+        let changed = host.first_changed(addr, 5 << 20, 1);
+        assert_eq!(changed, Some(((3 << 20) + 256, 2)));
         host.release(addr, 5 << 20).unwrap();
         assert_eq!(host.memory().unwrap().unwrap().free, 10 << 20);
     }

@@ -220,9 +220,26 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// Gives back what the driver itself keeps unused of this device's memory, for others to have.
     fn trim(&self) {}
 
-    /// Overwrites memory where the host may; does nothing elsewhere.
+    /// Overwrites memory where that is to be done by the host; does nothing elsewhere.
     fn fill(&self, addr: u64, bytes: u64, value: u8) {
         let _ = (addr, bytes, value);
+    }
+
+    /// The first byte of memory that [`Backend::fill`] filled with `value` and that is another one by
+    /// now: its offset, and what it is. `None`: there is none, or nothing is filled.
+    fn first_changed(&self, addr: u64, bytes: u64, value: u8) -> Option<(u64, u8)> {
+        let _ = (addr, bytes, value);
+        None
+    }
+
+    /// The number of the device that it is on.
+    fn device(&self) -> i32 {
+        0
+    }
+
+    /// Backends with the same key take memory from the same device; `None`: no other one does.
+    fn device_key(&self) -> Option<u64> {
+        None
     }
 }
 

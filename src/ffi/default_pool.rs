@@ -7,7 +7,7 @@ use super::process;
 use super::types::{luma_pool_config_t, luma_pool_t, luma_stats_t, luma_status_t};
 use super::versioned;
 use crate::error::{Error, Result, Status};
-use crate::pool::{Pool, defaults, registry};
+use crate::pool::{Pool, checked, defaults, registry};
 use crate::text::text;
 use core::ffi::{c_int, c_void};
 
@@ -80,12 +80,18 @@ pub(super) fn foreign(ptr: *mut c_void) -> Error {
     with_other_owner(error, ptr as u64, None)
 }
 
-/// Adds to the message of a bad free which other pool has the memory.
+/// Adds to the message of a bad free which other pool has the memory. In checked mode it is logged, too.
 #[cold]
 pub(super) fn with_other_owner(error: Error, addr: u64, pool: Option<&'static Pool>) -> Error {
     if error.status() != Status::InvalidPointer {
         return error;
     }
+    let error = name_other_owner(error, addr, pool);
+    checked::tell_bad_free(&error);
+    error
+}
+
+fn name_other_owner(error: Error, addr: u64, pool: Option<&'static Pool>) -> Error {
     let hint = match registry::other_owner(addr, pool) {
         Some((_, true)) => "; it is in a default pool: free it with luma_free",
         Some((_, false)) => "; it is in another pool: free it with luma_pool_free and that pool",
@@ -123,9 +129,11 @@ pub extern "C" fn luma_reset_peak() -> luma_status_t {
     call(|| default_pool()?.reset_peak())
 }
 
-/// Walks all book-keeping of the current device's default pool. Linear in the number of blocks.
+/// Walks all book-keeping of the current device's default pool. Linear in the number of blocks. In checked
+/// mode (`LUMA_DEBUG`) it also looks at the blocks in quarantine.
 ///
-/// Errors: `LUMA_ERROR_CORRUPTED`; the message names the first rule that is broken.
+/// Errors: `LUMA_ERROR_CORRUPTED`; the message names the first rule that is broken, or the first write to
+/// a freed block that was found since it last named one.
 #[unsafe(no_mangle)]
 #[must_use]
 pub extern "C" fn luma_check() -> luma_status_t {

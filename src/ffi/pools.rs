@@ -180,6 +180,7 @@ pub(super) unsafe fn parse_config(config: *const luma_pool_config_t) -> Result<P
         release_on_failure: switch("release_on_failure", c.release_on_failure)?,
         capacity: set(c.capacity),
         callbacks,
+        checks: None,
     })
 }
 
@@ -218,8 +219,8 @@ pub unsafe extern "C" fn luma_pool_create(
     })
 }
 
-/// Gives everything back to the backend, live blocks too (their number is logged), and ends the
-/// pool. Waits for backend calls of other threads. Later calls with this handle fail.
+/// Gives everything back to the backend, live blocks too (their number is logged, and in checked mode
+/// each of them), and ends the pool. Waits for backend calls of other threads. Later calls with this handle fail.
 ///
 /// Errors: `LUMA_ERROR_INVALID_VALUE` for NULL, a default pool, a pool that was destroyed, or a call
 /// from inside a backend's callback.

@@ -1,12 +1,15 @@
 //! Fork and exit.
 
+use super::types::luma_status_t;
 use super::{boundary, plan};
+use crate::config::environment;
 use crate::log::{self, Level};
-use crate::pool::{defaults, recorder, registry};
+use crate::pool::{checked, defaults, recorder, registry};
 use crate::text::text;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What is locked while the process forks.
 struct Locked {
@@ -35,8 +38,10 @@ pub(super) fn start() {
         // unlock. The library is never unloaded (-z nodelete). A failure leaves forks without
         // protection, as in a library that has none.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
-        if recorder::is_recording() {
-            // SAFETY: the handler may run at any exit: it only writes a file.
+        if recorder::is_recording() || environment().debug {
+            PROCESS.store(std::process::id(), Ordering::Relaxed);
+            // SAFETY: the handler may run at any exit: it writes a file and logs, and takes no lock for
+            // good.
             unsafe { libc::atexit(at_exit) };
         }
     });
@@ -64,7 +69,19 @@ extern "C" fn in_child() {
     }
 }
 
+/// The process that set the handler for its exit; its children have it too.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
 extern "C" fn at_exit() {
+    // What a program frees in handlers that it set after its first call of luma is free by now. Blocks
+    // in a forked child are copies of its parent's.
+    if environment().debug && PROCESS.load(Ordering::Relaxed) == std::process::id() {
+        // A panic would end the process in another way than it chose.
+        let _: luma_status_t = boundary::call(|| {
+            checked::list_at_exit();
+            Ok(())
+        });
+    }
     if let Some(problem) = recorder::begin_exit() {
         log::log(Level::Error, || text!("the trace is incomplete: {problem}"));
     }

@@ -91,7 +91,7 @@ pub extern "C" fn luma_record_stream(ptr: *mut c_void, stream: luma_stream_t) ->
 pub extern "C" fn luma_release_stream(stream: luma_stream_t) -> luma_status_t {
     call(|| {
         let mut outcome: Result<()> = Ok(());
-        for pool in registry::pools() {
+        for pool in registry::pools().filter(|pool| pool.is_open()) {
             outcome = outcome.and(pool.release_stream(of(stream)));
         }
         outcome

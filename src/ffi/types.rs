@@ -210,8 +210,8 @@ pub struct luma_stats_t {
     pub alloc_retries: u64,
     /// Requests refused for want of memory.
     pub out_of_memory_count: u64,
-    /// Freed in the order of a stream whose work is not known to be done: that stream may use it again,
-    /// others not yet. Always 0 while the pool has seen one stream only.
+    /// Freed, and not to be used yet: in the order of a stream whose work is not known to be done (that
+    /// stream may use it again, others not yet), or in the quarantine of checked mode (`LUMA_DEBUG`).
     pub pending_bytes: u64,
     /// Calls of out-of-memory handlers.
     pub handler_calls: u64,
@@ -225,4 +225,103 @@ pub struct luma_stats_t {
     pub oom_waits: u64,
     /// How long those waits took in all, in nanoseconds.
     pub oom_wait_ns: u64,
+}
+
+/// What would have made a request fit. Values of `luma_oom_report_t::action`.
+#[allow(non_camel_case_types)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum luma_oom_action_t {
+    /// Nothing that is known would have.
+    LUMA_OOM_NONE = 0,
+    /// The device has less than was asked for: `action_bytes`, or 0 if that is not known.
+    LUMA_OOM_ASK_FOR_LESS = 1,
+    /// A limit of `action_bytes` is enough (`luma_pool_set_limit`).
+    LUMA_OOM_RAISE_LIMIT = 2,
+    /// Freeing the block at `action_address`, of `action_bytes`, is enough. It is the smallest of those
+    /// of which that is known.
+    LUMA_OOM_FREE_BLOCK = 3,
+    /// The end of the work of the stream `action_stream`, which `action_bytes` wait for, is enough.
+    LUMA_OOM_WAIT_FOR_STREAM = 4,
+    /// Giving back what another pool of the device holds and does not use is enough:
+    /// `luma_pool_empty_cache(action_pool)` gives `action_bytes`.
+    LUMA_OOM_EMPTY_OTHER_POOL = 5,
+    /// Blocks must be freed, and no single one is known to be enough; `action_bytes` are lacking.
+    LUMA_OOM_FREE_SEVERAL = 6,
+}
+
+/// What of a pool's memory waits for the work of a stream.
+#[allow(non_camel_case_types)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct luma_oom_stream_t {
+    /// The stream's number.
+    pub stream_id: u64,
+    /// The bytes that wait.
+    pub bytes: u64,
+    /// The blocks that wait.
+    pub blocks: u64,
+}
+
+/// A request that failed for want of memory, and what its pool held at that moment. Sizes in bytes.
+#[allow(non_camel_case_types)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct luma_oom_report_t {
+    /// `sizeof(luma_oom_report_t)`.
+    pub struct_size: usize,
+    /// What was asked for.
+    pub requested_bytes: u64,
+    /// That, rounded up to 256; `UINT64_MAX` where no number holds it.
+    pub rounded_bytes: u64,
+    /// The alignment that was asked for, at least 256.
+    pub alignment: u64,
+    /// In blocks handed out, rounded sizes.
+    pub allocated_bytes: u64,
+    /// Blocks handed out.
+    pub live_blocks: u64,
+    /// Obtained from the backend and not given back.
+    pub reserved_bytes: u64,
+    /// The largest free block.
+    pub largest_free_block: u64,
+    /// Free, in wholly free segments.
+    pub idle_bytes: u64,
+    /// Free, in segments with live blocks.
+    pub stuck_bytes: u64,
+    /// Freed, and waiting for streams.
+    pub pending_bytes: u64,
+    /// Streams that something waits for.
+    pub pending_streams: u64,
+    /// Those with the most bytes, the most first; entries beyond `pending_streams` are zero.
+    pub pending: [luma_oom_stream_t; 8],
+    /// The pool's limit; 0: none.
+    pub memory_limit: u64,
+    /// What the device said that it still has, where `device_is_known`.
+    pub device_free_bytes: u64,
+    /// All that the device has; 0: it does not say.
+    pub device_total_bytes: u64,
+    /// Times that cached memory was given back and the backend asked again.
+    pub give_backs: u64,
+    /// Times that other threads or the device were waited for.
+    pub waits: u64,
+    /// How long, in nanoseconds.
+    pub wait_ns: u64,
+    /// Out-of-memory handlers called.
+    pub handler_calls: u64,
+    /// Whether the device said what it has free: 1 or 0.
+    pub device_is_known: i32,
+    /// A `luma_backend_t`.
+    pub backend: i32,
+    /// The device's number.
+    pub device: i32,
+    /// A `luma_oom_action_t`: the single action that would have made the request fit.
+    pub action: i32,
+    /// As the action says.
+    pub action_bytes: u64,
+    /// As the action says; NULL with other actions.
+    pub action_address: *mut c_void,
+    /// As the action says; NULL with other actions.
+    pub action_pool: *mut luma_pool_t,
+    /// As the action says.
+    pub action_stream: u64,
 }

@@ -1,8 +1,9 @@
 #![forbid(unsafe_code)]
 //! Backend calls: made with the pool's lock released, and waited for by requests that would fail.
 
-use super::{Guard, Open, Pool, Unusable};
-use crate::backend::{Backend, BackendResult, Memory};
+use super::oom::{Inputs, Steps};
+use super::{Guard, Open, Pool, Unusable, registry};
+use crate::backend::{Backend, BackendResult};
 use crate::config::environment;
 use crate::error::Result;
 use crate::flag::Raised;
@@ -134,15 +135,24 @@ impl Pool {
         Ok((guard, result))
     }
 
-    /// Asks the backend what it has, with the lock released. `None`: it does not say.
-    pub(super) fn ask_memory<'a>(&'a self, guard: Guard<'a>) -> Locked<'a, Option<Memory>> {
-        let backend = guard.backend.clone();
+    /// Asks the backend, and other pools of its device, what they have, with the lock released: for the
+    /// report of a request that fails.
+    pub(super) fn ask_inputs<'a>(&'a self, guard: Guard<'a>, steps: Steps) -> Locked<'a, Inputs> {
+        let (backend, pending) = (guard.backend.clone(), guard.pending());
         drop(guard);
         let in_backend = Raised::new(&IN_BACKEND);
         // Not in the books: nobody waits for an answer to others.
         let memory = backend.memory().ok().flatten();
         drop(in_backend);
-        Ok((self.lock()?, memory))
+        let inputs = Inputs {
+            steps,
+            pending,
+            memory,
+            elsewhere: backend
+                .device_key()
+                .and_then(|key| registry::free_elsewhere(key, self)),
+        };
+        Ok((self.lock()?, inputs))
     }
 
     fn end_call(&self) -> MutexGuard<'_, Option<Open>> {

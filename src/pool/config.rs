@@ -7,7 +7,7 @@ use crate::backend::cuda::{self, CudaBackend, Kind};
 use crate::backend::host::{HostBackend, HostDevice};
 use crate::backend::simulated::SimulatedBackend;
 use crate::backend::{Backend, Memory};
-use crate::config::{BackendChoice, Limit, PresetChoice, environment};
+use crate::config::{BackendChoice, Checks, Limit, PresetChoice, environment};
 use crate::error::{Error, Result, Status};
 use crate::log::{self, Level};
 use crate::size::GRAIN;
@@ -97,6 +97,8 @@ pub struct PoolConfig {
     pub capacity: Option<u64>,
     /// For [`BackendKind::Callbacks`].
     pub callbacks: Option<Callbacks>,
+    /// Checked mode; `None`: as `LUMA_DEBUG` says.
+    pub checks: Option<Checks>,
 }
 
 /// The simulated device that pools over host memory share.

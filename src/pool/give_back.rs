@@ -5,7 +5,7 @@ use super::calls::{Locked, deadline, take_back, told};
 use super::growth::host_memory;
 use super::oom::Bytes;
 use super::pending::{Patience, Pauses};
-use super::{Guard, Open, Pool};
+use super::{Guard, Open, Pool, checked};
 use crate::alloc::HostMemoryExhausted;
 use crate::alloc::chunk::NIL;
 use crate::alloc::host_memory::TryPush;
@@ -155,10 +155,22 @@ impl Pool {
     /// bytes that went. While the pool has seen one stream it waits for that; of several, what their work
     /// may still use stays.
     pub fn empty_cache(&self) -> Result<u64> {
-        let guard = self.settle(self.lock()?)?;
+        let mut guard = self.settle(self.lock()?)?;
+        guard.empty_quarantine();
         let (guard, given) = self.give_back(guard, Amount::All, [NIL; 2], Patience::Endless)?;
-        guard.check_in_debug()?;
-        Ok(given)
+        let checked = guard.check_in_debug();
+        checked::tell(guard);
+        checked.map(|()| given)
+    }
+
+    /// What [`Pool::empty_cache`] would give back, if the pool is over the device with this key.
+    pub(super) fn reclaimable_of(&self, device_key: u64) -> u64 {
+        let Ok(guard) = self.lock() else { return 0 };
+        if guard.backend.device_key() != Some(device_key) {
+            return 0;
+        }
+        let page = guard.pages.map(|pages| pages.unmap);
+        guard.engine.reclaimable(page)
     }
 
     /// Sets the most that may be reserved (0: no limit), giving back what is free beyond it.
@@ -171,12 +183,16 @@ impl Pool {
         let mut guard = self.settle(self.lock()?)?;
         // Nothing grows meanwhile, while the limit that holds is still the old one.
         guard.ceiling = limit;
+        guard.empty_quarantine();
         let lowered;
         (guard, lowered) = self.fit_into(guard, limit)?;
         guard.ceiling = u64::MAX;
-        lowered?;
-        guard.limit = limit;
-        guard.check_in_debug()
+        if lowered.is_ok() {
+            guard.limit = limit;
+        }
+        let checked = guard.check_in_debug();
+        checked::tell(guard);
+        lowered.and(checked)
     }
 
     /// Gives back what is free, until no more than `limit` is held.

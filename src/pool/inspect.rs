@@ -60,7 +60,7 @@ impl Pool {
             free_calls: calls.frees,
             alloc_retries: calls.retries,
             out_of_memory_count: calls.out_of_memory,
-            pending_bytes: guard.engine.pending_bytes(),
+            pending_bytes: guard.engine.pending_bytes() + guard.quarantined(),
             event_records: calls.event_records,
             event_queries: calls.event_queries,
             stream_waits: calls.stream_waits,
@@ -74,14 +74,6 @@ impl Pool {
     pub fn reset_peak(&self) -> Result<()> {
         self.lock()?.engine.reset_peak();
         Ok(())
-    }
-
-    /// Walks everything.
-    ///
-    /// # Errors
-    /// `Corrupted`: the message names the first rule that is broken.
-    pub fn check(&self) -> Result<()> {
-        self.lock()?.check()
     }
 
     /// Host bytes that book-keeping takes.
@@ -142,12 +134,23 @@ impl Pool {
 }
 
 impl Open {
+    /// Bytes in quarantine. In a pool that is separate there are none.
+    fn quarantined(&self) -> u64 {
+        let checked = self.checked.as_ref();
+        checked.map_or(0, |checked| checked.quarantined())
+    }
+
     /// Why `addr` cannot be freed.
     #[cold]
     pub(super) fn describe_bad_free(&self, addr: u64) -> Error {
         let message = match self.engine.locate(addr) {
             Located::Foreign => text!("{addr:#x} is not from this pool"),
-            Located::Free => text!("{addr:#x} is free already, or was never handed out"),
+            Located::Free => {
+                let checked = self.checked.as_ref();
+                checked
+                    .and_then(|checked| checked.describe(addr, self.calls.allocations))
+                    .unwrap_or_else(|| text!("{addr:#x} is free already, or was never handed out"))
+            }
             Located::Start { block } | Located::Inside { block } => text!(
                 "{addr:#x} is {} bytes inside the block of {} bytes at {:#x}; only that address frees it",
                 addr - block.addr,

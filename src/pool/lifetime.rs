@@ -2,7 +2,7 @@
 //! The end of a pool, the loss of its device, and the fork of its process.
 
 use super::calls::{in_backend, take_back};
-use super::{Open, Pool, first_home, recorder};
+use super::{Open, Pool, checked, first_home, recorder};
 use crate::alloc::policy::Segmenter;
 use crate::alloc::region::Region;
 use crate::error::{Error, Result, Status};
@@ -36,6 +36,11 @@ impl Pool {
         let live = open.engine.usage().live;
         open.record_all_freed();
         Self::close_streams(&mut open);
+        open.empty_quarantine();
+        checked::tell_findings(&open.take_findings());
+        if let Some(leaks) = open.leaks() {
+            checked::tell_leaks(&leaks);
+        }
         let mut failed = Ok(live);
         while let Some((region, mapped)) = open.engine.take_region() {
             let Region {
@@ -130,6 +135,7 @@ impl Open {
 
     fn free_all(&mut self) {
         self.record_all_freed();
+        self.forget_checked();
         self.engine.free_all();
         self.forget_streams();
         self.segmenter = Segmenter::new(*self.policy());

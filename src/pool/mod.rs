@@ -8,17 +8,21 @@
 //! - [`config`]: how a pool is made;
 //! - `serve`: the order of a request that no free block fits;
 //! - `ordered`: allocating and freeing in the order of streams;
+//! - `captured`: the same while a stream is being captured;
 //! - `pending`: memory that waits for work of the device;
 //! - `growth`, `give_back`: asking the backend for more, and giving back;
 //! - `calls`: backend calls without the lock;
 //! - `inspect`: what a pool says of itself;
 //! - `lifetime`: the end of a pool, the loss of its device, forks;
-//! - [`oom`]: out-of-memory handlers and the message;
+//! - [`oom`]: out of memory: handlers, the report and the message;
+//! - [`checked`]: what `LUMA_DEBUG` asks for;
 //! - [`recorder`]: the trace that `LUMA_TRACE` asks for;
 //! - [`registry`]: all pools of the process by their handles, and forks;
 //! - [`defaults`]: the default pools.
 
 mod calls;
+mod captured;
+pub mod checked;
 pub mod config;
 pub mod defaults;
 mod give_back;
@@ -33,22 +37,22 @@ pub mod registry;
 mod serve;
 
 pub use config::{BackendKind, PoolConfig, Preset};
+pub use oom::OomReport;
 
 use crate::alloc::HostMemoryExhausted;
 use crate::alloc::policy::Segmenter;
 use crate::alloc::{Block, Engine, Growth, Policy, Request};
 use crate::backend::streams::{StreamKey, StreamSource};
 use crate::backend::{Backend, Pages};
+use crate::config::environment;
 use crate::error::{Error, Result, Status};
 use crate::stream::{Captures, Query, Table};
 use crate::text::text;
 use calls::Sleepers;
+use oom::Steps;
 use ordered::{Passed, Turn};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-
-/// What freed blocks are filled with in debug mode.
-const POISON: u8 = 0xDF;
 
 /// A pool of memory from one backend. All of its functions may be called from any thread.
 #[derive(Debug)]
@@ -109,8 +113,8 @@ pub(crate) struct Open {
     /// Requests that wait for something to be freed.
     waiters: u32,
     calls: Calls,
-    /// Check everything after each call.
-    debug: bool,
+    /// Checked mode, where it is on.
+    checked: Option<Box<checked::Checked>>,
     /// Record each call.
     record: bool,
     /// Whether any of both.
@@ -182,7 +186,9 @@ impl Open {
         if pages.is_none() && policy.growth == Growth::Paged {
             policy.growth = Growth::Proportional;
         }
-        let (debug, record) = (crate::config::environment().debug, recorder::is_on());
+        let checks = config.checks.or_else(|| environment().checks());
+        let checked = checks.map(|checks| Box::new(checked::Checked::new(checks)));
+        let record = recorder::is_on();
         static POOLS: AtomicU64 = AtomicU64::new(0);
         let source = backend.stream_source();
         let mut open = Self {
@@ -200,9 +206,9 @@ impl Open {
             grown: 0,
             calls_ended: 0,
             calls: Calls::default(),
-            debug,
+            is_watched: checked.is_some() || record,
+            checked,
             record,
-            is_watched: debug || record,
             express: None,
             home: first_home(source),
             source,
@@ -236,23 +242,6 @@ impl Open {
             .min(self.ceiling)
             .saturating_sub(held)
             .min(self.backend.known_free().unwrap_or(u64::MAX))
-    }
-
-    /// What debug mode and a record want to know of a free.
-    #[cold]
-    fn freed_under_watch(&self, block: Block) -> Result<()> {
-        if self.record {
-            recorder::freed(self.id, block.addr);
-        }
-        if self.debug {
-            self.backend.fill(block.addr, block.size, POISON);
-        }
-        self.check_in_debug()
-    }
-
-    /// The checks of debug mode.
-    fn check_in_debug(&self) -> Result<()> {
-        if self.debug { self.check() } else { Ok(()) }
     }
 
     fn check(&self) -> Result<()> {
@@ -437,8 +426,11 @@ impl Pool {
         {
             guard.calls.out_of_memory += 1;
         }
+        if let Ok(block) = &served {
+            guard.note_allocated(*block);
+        }
         let checked = guard.check_in_debug();
-        drop(guard);
+        checked::tell(guard);
         if let Err(error) = &served {
             crate::log::log(crate::log::Level::Info, || text!("{error}"));
         }
@@ -458,9 +450,9 @@ impl Pool {
             lane: crate::alloc::chunk::HOME,
             usable_at: None,
         };
-        let memory;
-        (guard, memory) = self.ask_memory(guard)?;
-        let error = guard.out_of_memory(&request, memory);
+        let inputs;
+        (guard, inputs) = self.ask_inputs(guard, Steps::default())?;
+        let error = guard.out_of_memory(&request, &inputs);
         self.conclude(guard, &request, Err(error))
     }
 

@@ -10,11 +10,12 @@
 //! recorded on it before another stream lacks memory.
 
 use super::calls::Locked;
-use super::{Guard, Open, Pool};
+use super::captured::CAPTURED;
+use super::{Guard, Open, Pool, checked};
 use crate::alloc::chunk::{HOME, Lane};
 use crate::alloc::{Block, HostMemoryExhausted};
 use crate::backend::BackendError;
-use crate::backend::streams::{Capture, Event, Place, Stream, StreamKey, StreamSource};
+use crate::backend::streams::{Event, Place, Stream, StreamKey, StreamSource};
 use crate::error::{Error, Result, Status};
 use crate::log::{self, Level};
 use crate::pool::growth::host_memory;
@@ -22,19 +23,16 @@ use crate::stream::SlotId;
 use crate::stream::captures::Owner;
 use crate::stream::table::MOST_EVENTS;
 use crate::text::text;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 /// The mark of a live block that names streams as users.
 pub(super) const USED: u16 = 1 << 14;
-/// The mark of a live block that belongs to a capture, or is used by one.
-pub(super) const CAPTURED: u16 = 1 << 15;
 
 /// A stream as a call was passed it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
     pub(super) stream: Stream,
-    place: Place,
+    pub(super) place: Place,
 }
 
 impl Passed {
@@ -54,10 +52,10 @@ pub(super) struct Turn {
     /// The number of the capture that the stream is in.
     pub(super) capture: Option<u64>,
     /// [`Open::epoch`] at its begin.
-    epoch: u64,
+    pub(super) epoch: u64,
     /// Whether events may be recorded on the stream: it is not the default one, which is asked when that
     /// is needed, nor unknown.
-    is_recordable: bool,
+    pub(super) is_recordable: bool,
 }
 
 impl Turn {
@@ -94,6 +92,9 @@ impl Open {
 
     /// Begins to tell streams apart.
     pub(super) fn separate(&mut self) -> Result<(), HostMemoryExhausted> {
+        if !self.engine.is_separate() {
+            self.empty_quarantine();
+        }
         self.engine.separate()?;
         if self.streams.is_empty() {
             let home = *self.home.get_or_insert(StreamKey::DEFAULT);
@@ -107,7 +108,7 @@ impl Open {
     }
 
     /// The slot of a stream of a separate pool.
-    fn slot_of(&mut self, key: StreamKey) -> Result<SlotId, HostMemoryExhausted> {
+    pub(super) fn slot_of(&mut self, key: StreamKey) -> Result<SlotId, HostMemoryExhausted> {
         match self.streams.find(key) {
             Some(slot) => {
                 self.streams.set_ended(slot, false);
@@ -115,26 +116,6 @@ impl Open {
             }
             None => self.streams.open(&mut self.engine, key),
         }
-    }
-
-    /// Takes back what belonged to graphs that are gone.
-    pub(super) fn collect_captures(&mut self) -> bool {
-        let mut any = false;
-        if self.captured_calls > 0 {
-            return any;
-        }
-        while let Some(parked) = self.captures.take_ended(&mut self.engine) {
-            any = true;
-            for parked in parked {
-                self.streams.unpark(&mut self.engine, parked);
-            }
-        }
-        any
-    }
-
-    fn mark(&mut self, addr: u64, mark: u16) {
-        let marks = self.engine.tag(addr).unwrap_or(0);
-        self.engine.set_tag(addr, marks | mark);
     }
 
     /// Whether a record is due on a stream that a call was passed.
@@ -308,96 +289,6 @@ impl Pool {
         Ok((guard, entered.map_err(host_memory)))
     }
 
-    /// The same for a stream that is being captured.
-    #[cold]
-    fn enter_capture<'a>(
-        &'a self,
-        mut guard: Guard<'a>,
-        passed: Passed,
-        capture: Capture,
-    ) -> Locked<'a, Result<Turn>> {
-        if capture.id == 0 {
-            let error = Error::new(
-                Status::InvalidValue,
-                "the stream is in a capture that was broken before this call: end it first",
-            );
-            return Ok((guard, Err(error)));
-        }
-        if let Err(error) = guard.separate() {
-            return Ok((guard, Err(host_memory(error))));
-        }
-        if !guard.captures.knows(capture.id) {
-            guard.collect_captures();
-            let source = guard.source;
-            let mut ended = Arc::new(AtomicBool::new(false));
-            let handed = ended.clone();
-            let retained;
-            (guard, retained) = self.unlocked(guard, move |_| {
-                let retained = source
-                    .streams()
-                    .map_or(Ok(()), |streams| streams.retain(capture, handed));
-                if let Err(error) = &retained {
-                    log::log(Level::Warning, || {
-                        text!(
-                            "memory of a capture stays with it until the pool ends, since nobody tells when its graphs are gone: {error}"
-                        )
-                    });
-                }
-                retained
-            })?;
-            if let Err(error) = retained {
-                if error.status() != Status::Unsupported {
-                    return Ok((guard, Err(failed(error))));
-                }
-                ended = Arc::new(AtomicBool::new(false));
-            }
-            // Another thread that captures with it may have been faster.
-            if !guard.captures.knows(capture.id) {
-                if let Err(error) = guard.captures.add(capture.id, ended) {
-                    return Ok((guard, Err(host_memory(error))));
-                }
-            }
-        }
-        let open = &mut *guard;
-        let lane = open
-            .captures
-            .lane(&mut open.engine, capture.id, passed.place.key)
-            .map_err(host_memory)
-            .and_then(|lane| {
-                lane.ok_or_else(|| Error::new(Status::InvalidValue, "the capture has ended"))
-            });
-        let epoch = open.epoch;
-        let turn = lane.map(|lane| Turn {
-            stream: passed.stream,
-            lane,
-            slot: None,
-            capture: Some(capture.id),
-            epoch,
-            is_recordable: false,
-        });
-        Ok((guard, turn))
-    }
-
-    /// What belongs to a block that was handed out.
-    pub(super) fn hand_out(
-        open: &mut Open,
-        turn: Turn,
-        block: Block,
-    ) -> Result<Block, HostMemoryExhausted> {
-        let Some(capture) = turn.capture.filter(|&id| open.captures.knows(id)) else {
-            return Ok(block);
-        };
-        if let Err(error) = open.captures.reserve(capture) {
-            // It was nobody's before.
-            let _ = open.engine.free_in(block.addr, turn.lane, 0);
-            return Err(error);
-        }
-        let is_own = true;
-        open.captures.claim(block.addr, Owner { capture, is_own });
-        open.mark(block.addr, CAPTURED);
-        Ok(block)
-    }
-
     /// Frees a block in the order of a stream, where more is to be done than to list it.
     #[cold]
     pub(super) fn free_in_order(&self, guard: Guard<'_>, addr: u64, passed: Passed) -> Result<()> {
@@ -418,7 +309,7 @@ impl Pool {
             return self.conclude_free(guard, addr, freed);
         }
         let Some(slot) = turn.slot else {
-            let freed = open.engine.free(addr, 0).ok();
+            let freed = open.free_plainly(addr);
             return self.conclude_free(guard, addr, Ok(freed));
         };
         open.captures.release(addr);
@@ -434,7 +325,7 @@ impl Pool {
             return self.conclude_free(guard, addr, Ok(freed));
         }
         let Ok((chunk, block)) = open.engine.begin_free(addr) else {
-            return Err(open.describe_bad_free(addr));
+            return refuse_free(guard, addr);
         };
         let parked = open
             .streams
@@ -458,17 +349,20 @@ impl Pool {
         addr: u64,
         freed: Result<Option<Block>>,
     ) -> Result<()> {
-        let Some(block) = freed? else {
-            return Err(guard.describe_bad_free(addr));
-        };
+        let freed = freed?;
+        if freed.is_none() {
+            return refuse_free(guard, addr);
+        }
         guard.calls.frees += 1;
         if guard.waiters > 0 {
             self.tell_waiters(&mut guard);
         }
-        if guard.is_watched {
-            return guard.freed_under_watch(block);
+        if !guard.is_watched {
+            return Ok(());
         }
-        Ok(())
+        let noted = guard.note_freed(addr);
+        checked::tell(guard);
+        noted
     }
 
     /// Records an event on a stream that a call was passed, if something waits for that.
@@ -527,6 +421,15 @@ impl Pool {
     }
 }
 
+/// Answers a free of what is no live block.
+#[cold]
+fn refuse_free(mut guard: Guard<'_>, addr: u64) -> Result<()> {
+    let error = guard.describe_bad_free(addr);
+    guard.note_bad_free(addr);
+    checked::tell(guard);
+    Err(error)
+}
+
 impl Open {
     /// Notes what became of a record.
     pub(super) fn recorded(
@@ -549,59 +452,5 @@ impl Open {
         if let Some(event) = unused {
             self.streams.events.put(event);
         }
-    }
-
-    /// Frees a block in the order of a stream that is being captured, or one that belongs to a capture or
-    /// is used by one.
-    #[cold]
-    fn free_for_capture(
-        &mut self,
-        addr: u64,
-        turn: Turn,
-        marks: u16,
-        owner: Option<Owner>,
-    ) -> Result<Option<Block>> {
-        let is_used = marks & USED != 0;
-        let (capture, is_own) = match (owner, turn.capture) {
-            (Some(owner), _) => (owner.capture, owner.is_own),
-            (None, Some(capture)) => (capture, false),
-            (None, None) => return Ok(None),
-        };
-        if is_own && !is_used {
-            // Inside its capture it serves the stream again; elsewhere nobody, until the graph is gone.
-            let lane = if turn.capture == Some(capture) {
-                Some(turn.lane)
-            } else {
-                self.captures
-                    .outside(&mut self.engine, capture)
-                    .map_err(host_memory)?
-            };
-            let Some(lane) = lane else {
-                return Ok(None);
-            };
-            self.captures.release(addr);
-            return Ok(self.engine.free_in(addr, lane, 0).ok());
-        }
-        // The pool's own block. Work outside of the capture, on streams that nobody named, may use it yet.
-        let owner_slot = match turn.slot {
-            Some(slot) => slot,
-            None => self.slot_of(StreamKey::UNKNOWN).map_err(host_memory)?,
-        };
-        self.captures.reserve(capture).map_err(host_memory)?;
-        self.streams
-            .reserve_parking(addr, is_used)
-            .map_err(host_memory)?;
-        let number = self.streams.clock_mut(owner_slot).want();
-        let Ok((chunk, block)) = self.engine.begin_free(addr) else {
-            return Ok(None);
-        };
-        let parked = self
-            .streams
-            .park(chunk, owner_slot, number, is_used.then_some(addr), true);
-        if let Some(parked) = parked {
-            self.captures.park(capture, parked);
-        }
-        self.captures.release(addr);
-        Ok(Some(block))
     }
 }

@@ -6,6 +6,7 @@
 
 use super::calls::{Locked, in_backend};
 use super::growth::host_memory;
+use super::oom::{Pending, StreamPending};
 use super::ordered::Turn;
 use super::{Guard, Open, Pool, Unusable};
 use crate::alloc::{Block, Request};
@@ -13,7 +14,7 @@ use crate::backend::streams::{Event, Stream, StreamKey, Streams};
 use crate::backend::{Backend, BackendError, BackendResult};
 use crate::error::{Result, Status};
 use crate::log::{self, Level};
-use crate::stream::table::{About, Covered};
+use crate::stream::table::{About, Covered, Waiting};
 use crate::stream::{Query, SlotId};
 use crate::text::text;
 use std::time::{Duration, Instant};
@@ -126,6 +127,26 @@ fn ask_default(backend: &dyn Backend, streams: &dyn Streams, unused: Option<Even
 }
 
 impl Open {
+    /// What waits for streams, for a report.
+    pub(super) fn pending(&self) -> Pending {
+        let mut pending = Pending::default();
+        for Waiting {
+            key,
+            lane,
+            bytes,
+            blocks,
+        } in self.streams.waiting(&self.engine)
+        {
+            pending.add(StreamPending {
+                stream: key.0,
+                bytes,
+                blocks,
+                largest: self.engine.largest_run_with(lane),
+            });
+        }
+        pending
+    }
+
     /// The default stream, if something waits for it that no event stands for.
     fn default_to_ask(&self) -> Option<SlotId> {
         self.streams

@@ -5,7 +5,8 @@
 //! never given back to the system, so that a handle that is used after its pool was destroyed finds a
 //! slot that says so, and one that is used while another thread destroys the pool finds it closed.
 
-use super::{Open, Pool, PoolConfig, defaults, oom, recorder};
+use super::oom::Elsewhere;
+use super::{Open, Pool, PoolConfig, checked, defaults, oom, recorder};
 use crate::alloc::Located;
 use crate::error::{Error, Result, Status};
 use crate::log;
@@ -152,6 +153,11 @@ fn bad_handle(handle: Handle) -> Error {
     Error::new(Status::InvalidValue, message)
 }
 
+/// Every pool that was ever made, open or not.
+pub fn pools() -> impl Iterator<Item = &'static Pool> {
+    registry().slots().map(Slot::pool)
+}
+
 /// Makes a pool.
 pub fn create(config: &PoolConfig) -> Result<Handle> {
     fill_slot(|pool| pool.open(config)).map(Slot::handle)
@@ -210,20 +216,22 @@ pub fn other_owner(addr: u64, but: Option<&'static Pool>) -> Option<(Handle, boo
         .map(|slot| (slot.handle(), slot.is_default()))
 }
 
-/// All pools that are open.
-pub fn pools() -> impl Iterator<Item = &'static Pool> {
-    registry()
-        .slots()
-        .map(Slot::pool)
-        .filter(|pool| pool.is_open())
+/// Of the pools of a device (by its key) other than `but`, that which could give the most back.
+pub(super) fn free_elsewhere(device_key: u64, but: &Pool) -> Option<Elsewhere> {
+    let slots = registry().slots();
+    slots
+        .filter(|slot| !std::ptr::eq(&slot.pool, but))
+        .map(|slot| Elsewhere {
+            pool: slot.handle(),
+            bytes: slot.pool.reclaimable_of(device_key),
+        })
+        .filter(|other| other.bytes > 0)
+        .max_by_key(|other| other.bytes)
 }
 
 /// The pool of this process in whose memory `addr` lies.
 pub fn pool_of(addr: u64) -> Option<&'static Pool> {
-    registry()
-        .slots()
-        .map(Slot::pool)
-        .find(|pool| pool.locate(addr) != Located::Foreign)
+    pools().find(|pool| pool.locate(addr) != Located::Foreign)
 }
 
 /// Forgets what pools of any kind had in the memory of a CUDA device that was reset. `false`: there was
@@ -244,6 +252,7 @@ pub(super) fn forget_device(device: i32) -> Result<bool> {
 pub(crate) struct ForkGuard {
     record: Option<recorder::ForkGuard>,
     pools: Vec<MutexGuard<'static, Option<Open>>>,
+    _stacks: MutexGuard<'static, ()>,
     _handlers: MutexGuard<'static, oom::Handlers>,
     _sink: MutexGuard<'static, Option<log::Sink>>,
     _registry: MutexGuard<'static, Registry>,
@@ -262,6 +271,7 @@ pub(crate) fn lock_for_fork() -> ForkGuard {
     ForkGuard {
         record: recorder::lock_for_fork(),
         pools,
+        _stacks: checked::lock_for_fork(),
         _handlers: oom::lock_for_fork(),
         _sink: log::lock_for_fork(),
         _registry: registry,

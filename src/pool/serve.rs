@@ -7,7 +7,7 @@
 use super::calls::{Locked, deadline};
 use super::give_back::{Amount, MOST_GIVE_BACKS};
 use super::growth::{Grown, Refusal, host_memory};
-use super::oom::{self, HandlerRound};
+use super::oom::{self, HandlerRound, Inputs, Steps};
 use super::ordered::Turn;
 use super::pending::{Patience, Pauses};
 use super::{Guard, Open, Pool};
@@ -17,6 +17,7 @@ use crate::backend::streams::StreamSource;
 use crate::config::environment;
 use crate::error::{Error, Result, Status};
 use crate::size::GRAIN;
+use std::time::Instant;
 
 impl Pool {
     /// Serves a request, while what its turn names stays what it is: the pool's lock is released on the way.
@@ -49,7 +50,7 @@ impl Pool {
     }
 
     /// Serves a request that the quick look found no free block for. In order: look at every free
-    /// chunk, which for an alignment the quick look does not; grow; give back as much as is missing,
+    /// chunk, which for an alignment the quick look does not; grow; empty the quarantine of checked mode; give back as much as is missing,
     /// grow; give all back that is free, grow; grow at any place there is; take a segment beside the
     /// range; wait for the backend calls of other threads; call the handlers; fail. After each step
     /// that changed something it begins anew.
@@ -66,6 +67,8 @@ impl Pool {
         let mut give_backs = 0;
         let mut has_trimmed = false;
         let mut pauses = Pauses::new();
+        let mut emptied = 0;
+        let mut steps = Steps::default();
         let deadline = deadline();
         let patience = Patience::Until(deadline, turn.stream);
         if request.align > GRAIN {
@@ -90,6 +93,13 @@ impl Pool {
                 Ok(Grown::Refused(refusal)) => refusal,
                 Err(error) => return Ok((guard, Err(error))),
             };
+            if emptied < MOST_GIVE_BACKS && guard.empty_quarantine() {
+                emptied += 1;
+                if let Some(block) = guard.look(request)? {
+                    return Ok((guard, Ok(block)));
+                }
+                continue;
+            }
             let possible = guard.could_ever_hold(request);
             if possible && guard.policy().release_on_failure && give_backs < MOST_GIVE_BACKS {
                 let mut given = 0;
@@ -107,6 +117,7 @@ impl Pool {
                 if given > 0 {
                     give_backs += 1;
                     guard.calls.retries += 1;
+                    steps.give_backs += 1;
                     if let Some(block) = guard.look(request)? {
                         return Ok((guard, Ok(block)));
                     }
@@ -143,11 +154,19 @@ impl Pool {
             }
             let mut waited = false;
             if possible {
+                let begun = Instant::now();
                 (guard, waited) = self.wait_for_others(guard, deadline)?;
+                if waited {
+                    steps.waits += 1;
+                    steps.wait_ns += begun.elapsed().as_nanos() as u64;
+                }
             }
             if possible && !waited && guard.could_fit_settled(request) {
                 guard = self.cover_orphans(guard)?;
+                let begun = Instant::now();
                 (guard, waited) = self.wait_for_pending(guard, deadline, &mut pauses)?;
+                steps.waits += 1;
+                steps.wait_ns += begun.elapsed().as_nanos() as u64;
             }
             if waited {
                 if let Some(block) = guard.look(request)? {
@@ -160,12 +179,13 @@ impl Pool {
                 let Some(handler) = handlers.next() else {
                     break;
                 };
-                guard.calls.handlers += 1;
                 drop(guard);
                 freed = oom::call(&handler, request.requested);
                 // It may be the last owner of something that calls luma when it goes.
                 drop(handler);
                 guard = self.lock()?;
+                guard.calls.handlers += 1;
+                steps.handlers += 1;
             }
             if turn.slot.is_some() && guard.epoch != epoch {
                 return Ok((guard, Err(reset_meanwhile())));
@@ -178,13 +198,13 @@ impl Pool {
                 give_backs = 0;
                 continue;
             }
-            let memory;
-            (guard, memory) = self.ask_memory(guard)?;
+            let inputs;
+            (guard, inputs) = self.ask_inputs(guard, steps)?;
             // And while the backend was asked.
             return Ok(match guard.look(request)? {
                 Some(block) => (guard, Ok(block)),
                 None => {
-                    let error = guard.out_of_memory(request, memory);
+                    let error = guard.out_of_memory(request, &inputs);
                     (guard, Err(error))
                 }
             });
@@ -241,7 +261,12 @@ impl Pool {
         Ok(match served {
             Grown::Served(block) => (guard, Ok(block)),
             Grown::Refused(_) => {
-                let error = guard.out_of_memory(request, None);
+                // The backend is not asked under capture.
+                let inputs = Inputs {
+                    pending: guard.pending(),
+                    ..Inputs::default()
+                };
+                let error = guard.out_of_memory(request, &inputs);
                 (guard, Err(error))
             }
         })

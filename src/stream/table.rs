@@ -104,6 +104,8 @@ pub enum About {
 pub struct Waiting {
     /// The stream.
     pub key: StreamKey,
+    /// Its lane.
+    pub lane: Lane,
     /// Bytes freed in its order.
     pub bytes: u64,
     /// In so many blocks.
@@ -544,6 +546,7 @@ impl Table {
                 let slot = self.of_lane(lane)?;
                 Some(Waiting {
                     key: self.slots[slot as usize].key?,
+                    lane,
                     bytes,
                     blocks: blocks as u64,
                 })

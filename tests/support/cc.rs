@@ -246,6 +246,11 @@ impl Program {
         tools::succeed(&mut self.command(), RUN_TIME)
     }
 
+    /// Runs it with one more argument; it must succeed.
+    pub fn run_case(&self, case: &str) {
+        tools::succeed(self.command().arg(case), RUN_TIME);
+    }
+
     /// Runs it to any end.
     #[must_use]
     pub fn finish(&self) -> Finished {

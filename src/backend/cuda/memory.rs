@@ -164,6 +164,14 @@ impl Backend for CudaBackend {
         }
     }
 
+    fn device(&self) -> i32 {
+        self.context.device()
+    }
+
+    fn device_key(&self) -> Option<u64> {
+        (self.kind == Kind::Device).then_some(self.context.device() as u64)
+    }
+
     fn is_lost_by_reset(&self, device: i32) -> bool {
         self.context.is_primary() && self.context.device() == device
     }

@@ -250,6 +250,11 @@ impl Backend for SimulatedBackend {
         true
     }
 
+    fn device_key(&self) -> Option<u64> {
+        // An address of the host, so that no number of another kind of device is the same.
+        Some(std::ptr::from_ref(self) as u64)
+    }
+
     fn known_free(&self) -> Option<u64> {
         Some(self.capacity.saturating_sub(self.state().used))
     }

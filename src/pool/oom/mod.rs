@@ -1,12 +1,22 @@
 #![forbid(unsafe_code)]
-//! Out of memory: the handlers that a program set, and the message.
+//! Out of memory: the handlers that a program set; what is said of a request that failed.
+//!
+//! - [`report`]: the figures;
+//! - `advice`: what would have helped;
+//! - `message`: both in words.
+
+mod advice;
+mod message;
+pub mod report;
+
+pub use report::{
+    Action, Elsewhere, Inputs, OomReport, Pending, Steps, StreamPending, last_report,
+};
 
 use super::Open;
 use crate::alloc::Request;
-use crate::backend::Memory;
 use crate::error::{Error, Result, Status};
 use crate::flag::Raised;
-use crate::size::GRAIN;
 use crate::text::text;
 use std::cell::Cell;
 use std::fmt;
@@ -154,99 +164,11 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// What a message says about a request that nothing could serve.
-struct OutOfMemory<'a> {
-    open: &'a Open,
-    request: &'a Request,
-    /// What the backend said that it has.
-    memory: Option<Memory>,
-}
-
 impl Open {
-    /// The failure of a request that nothing could serve. `memory`: what the backend said.
-    pub(super) fn out_of_memory(&self, request: &Request, memory: Option<Memory>) -> Error {
-        let report = OutOfMemory {
-            open: self,
-            request,
-            memory,
-        };
+    /// The failure of a request that nothing could serve, and its report.
+    pub(super) fn out_of_memory(&self, request: &Request, inputs: &Inputs) -> Error {
+        let report = OomReport::make(self, request, inputs);
         Error::new(Status::OutOfMemory, text!("{report}"))
-    }
-}
-
-impl fmt::Display for OutOfMemory<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            open,
-            request,
-            memory,
-        } = self;
-        let engine = &open.engine;
-        let usage = engine.usage();
-        let stuck = engine.free_bytes() - engine.idle_bytes();
-        write!(f, "out of memory: {} asked for", Bytes(request.requested))?;
-        if request.align > GRAIN {
-            write!(f, " at a multiple of {}", request.align)?;
-        }
-        write!(
-            f,
-            "; allocated {} in {} blocks, reserved {}, largest free block {}, free behind live blocks {}",
-            Bytes(usage.allocated),
-            usage.live,
-            Bytes(usage.reserved),
-            Bytes(engine.largest_free()),
-            Bytes(stuck),
-        )?;
-        match open.limit {
-            u64::MAX => write!(f, "; limit none")?,
-            limit => write!(f, "; limit {}", Bytes(limit))?,
-        }
-        let name = open.backend.name();
-        match (memory, open.device_total) {
-            (Some(memory), _) => write!(
-                f,
-                "; the {name} device has {} free of {}",
-                Bytes(memory.free),
-                Bytes(memory.total)
-            )?,
-            (None, Some(total)) => write!(f, "; the {name} device has {}", Bytes(total))?,
-            _ => write!(f, "; the {name} backend does not say what it has")?,
-        }
-        write!(f, ". {}", self.advice(open.device_total, stuck))
-    }
-}
-
-impl OutOfMemory<'_> {
-    fn advice(&self, total: Option<u64>, stuck: u64) -> &'static str {
-        let Self { open, request, .. } = self;
-        if request.size > open.limit && request.requested <= open.limit {
-            return "Rounded up to a multiple of 256 bytes, the request is larger than the limit: raise it (luma_pool_set_limit; LUMA_MEMORY_LIMIT for a default pool), or ask for less";
-        }
-        if request.size > open.limit {
-            return "The request is larger than the limit: raise it (luma_pool_set_limit; LUMA_MEMORY_LIMIT for a default pool), or ask for less";
-        }
-        if total.is_some_and(|total| request.size > total) {
-            return match open.backend.name() {
-                "host" => {
-                    "The request is larger than the device: raise LUMA_HOST_CAPACITY, or ask for less"
-                }
-                _ => "The request is larger than the device: ask for less",
-            };
-        }
-        if stuck >= request.size {
-            return match open.pages {
-                None => {
-                    "Enough is free, but in pieces between live blocks: free some of those, allocate what lives longest first, or use a backend with pages"
-                }
-                Some(_) => {
-                    "Enough is free, but in pieces between live blocks that are smaller than a page: free some of those, or allocate what lives longest first"
-                }
-            };
-        }
-        if open.limit != u64::MAX {
-            return "Free some blocks, raise the limit (luma_pool_set_limit; LUMA_MEMORY_LIMIT for a default pool), or add an out-of-memory handler that frees something";
-        }
-        "Free some blocks, or add an out-of-memory handler that frees something"
     }
 }
 
