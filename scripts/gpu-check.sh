@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks luma on a real GPU with what scripts/gpu-check-build has built: nothing is compiled here. Takes less
-# than six minutes and little of the card's memory. Prints one table and writes it, with the output of every
-# check, to a folder.
+# than six minutes and little of the card's memory, but for some seconds in which requests must find it full.
+# Prints one table and writes it, with the output of every check, to a folder.
 #
 #   scripts/gpu-check.sh [FOLDER]        default: target/gpu-check/results
 #
@@ -64,11 +64,19 @@ fi
 for program in "$built"/c/*; do
     case $(basename "$program") in
     choice) check c.choice 20 "$program" cuda ;;
+    # By seeds, below.
+    stream_stress) ;;
     *) check "c.$(basename "$program")" 30 "$program" ;;
     esac
 done
 check cuda.contents 90 "$built/cuda/contents" 20000 16384
 check cuda.runtime 30 "$built/cuda/runtime"
+# Seed, streams a device, threads, devices, operations a thread.
+for seed in 1 2 3; do
+    check "c.stream_stress.$seed" 30 "$built/c/stream_stress" "$seed" $((4 * seed)) $((2 * seed)) 1 4000
+done
+# The last part fills the card, but for two gigabytes, for a second or two.
+check cuda.stream_kernels 60 "$built/cuda/stream_kernels" 20000 full
 check cuda.timing 60 "$built/cuda/timing" 200
 for trace in "$built"/traces/*.csv; do
     check "replay.$(basename "$trace" .csv)" 30 "$built/luma" replay --backend cuda --runs 3 "$trace"

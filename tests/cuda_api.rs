@@ -30,6 +30,10 @@ fn build(name: &str) -> Build {
     Build::c("c11")
         .args(["-Wstrict-prototypes", "-Wmissing-prototypes"])
         .source(format!("c_tests/cuda/{name}.c"))
+        .args([format!(
+            "-I{}/crates/fakecuda/include",
+            cc::root().display()
+        )])
         .args(["-ldl"])
 }
 
@@ -75,6 +79,7 @@ macro_rules! programs {
 }
 
 programs! {
+    capture
     contexts
     default_pools
     exit
@@ -82,9 +87,13 @@ programs! {
     first_device
     fork
     kinds
+    ladder
     queued
     reset
     single
+    stream_reports
+    stream_stress
+    streams
 }
 
 /// Programs that a test of its own runs, and the driver that they are run on.
@@ -203,6 +212,64 @@ fn old_drivers() {
     // Its codes have no names.
     let (program, _folder) = on_old("choice", &[]);
     chooses("cuInit: error 999", program, &[("FAKECUDA_INIT", "999")]);
+}
+
+/// Host memory takes streams, too, whatever they are; no driver is asked.
+#[test]
+fn streams_of_host_memory() {
+    if !tools::available(&["cc"]) {
+        return;
+    }
+    for program in [build("streams"), build("streams").sanitized()] {
+        program
+            .compile()
+            .env("LUMA_BACKEND", "host")
+            .arg("host")
+            .run();
+    }
+}
+
+/// Late queues in an order of the seed, on devices of which the host cannot touch the memory.
+const LATE: [(&str, &str); 2] = [("FAKECUDA_STRICT", "1"), ("FAKECUDA_EXEC", "lazy")];
+
+/// The program that makes up operations, with this seed for both its choices and the driver's.
+fn stress(seed: u32, streams: u32, threads: u32, operations: u32) -> Program {
+    let program = on_double(build("stream_stress").compile())
+        .env("FAKECUDA_SEED", &seed.to_string())
+        .env("FAKECUDA_DEVICES", if seed % 3 == 0 { "1" } else { "2" });
+    [seed, streams, threads, 2, operations]
+        .iter()
+        .fold(program, |program, number| program.arg(number.to_string()))
+}
+
+/// Whatever the order, no block changes under its owner, and nothing is lost.
+#[test]
+fn streams_threads_and_devices() {
+    if !tools::available(&["cc"]) {
+        return;
+    }
+    for seed in 1..=8 {
+        let program = stress(seed, 1 + seed * 5 % 12, 1 + seed % 6, 600);
+        let late = if seed % 4 == 3 { &[][..] } else { &LATE };
+        let pages: &[_] = if seed % 2 == 0 {
+            &[("FAKECUDA_NO_VMM", "1")]
+        } else {
+            &[]
+        };
+        set(set(program, late), pages).run();
+    }
+}
+
+/// The same, with calls of the driver that fail: each call that luma makes has its turn.
+#[test]
+fn streams_of_a_driver_that_fails() {
+    if !tools::available(&["cc"]) {
+        return;
+    }
+    for after in 0..12 {
+        let program = stress(100 + after, 5, 3, 300).env("FAILS", &after.to_string());
+        set(program, &LATE).run();
+    }
 }
 
 /// A driver that announces memory for network adapters, and then refuses the access to it.

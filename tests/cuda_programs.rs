@@ -21,6 +21,7 @@ use support::{
 const PROGRAMS: &[(&str, &[&str])] = &[
     ("contents", &["700", "512"]),
     ("runtime", &[]),
+    ("stream_kernels", &["400"]),
     ("timing", &["3"]),
 ];
 

@@ -140,7 +140,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// A segment of `bytes` bytes (a multiple of 256); gives its address.
     fn allocate(&self, bytes: u64) -> BackendResult<u64>;
 
-    /// Takes back a segment as it was given. A failure changes nothing.
+    /// Takes back a segment as it was given, whose work is done. A failure changes nothing.
     fn release(&self, addr: u64, bytes: u64) -> BackendResult<()>;
 
     /// Its pages, where it has them. Where it has none, the calls below are never made.
@@ -154,8 +154,8 @@ pub trait Backend: fmt::Debug + Send + Sync {
         Err(no_pages(self.name()))
     }
 
-    /// Takes back a range as it was given, with `mapped` bytes of memory still in it. A failure
-    /// changes nothing.
+    /// Takes back a range as it was given, with `mapped` bytes of memory still in it, whose work is done. A
+    /// failure changes nothing.
     fn unreserve(&self, addr: u64, span: u64, mapped: u64) -> BackendResult<()> {
         let _ = (addr, span, mapped);
         Err(no_pages(self.name()))
@@ -167,7 +167,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
         Err(no_pages(self.name()))
     }
 
-    /// Takes the memory from a part of a range. A failure changes nothing.
+    /// Takes the memory from a part of a range, whose work is done. A failure changes nothing.
     fn unmap(&self, addr: u64, bytes: u64) -> BackendResult<()> {
         let _ = (addr, bytes);
         Err(no_pages(self.name()))
@@ -179,14 +179,14 @@ pub trait Backend: fmt::Debug + Send + Sync {
         StreamSource::Immediate
     }
 
-    /// The context of its memory, whose default stream is meant below.
+    /// The context of its memory, whose default stream is meant below; if it is gone, a number that no
+    /// context has.
     fn domain(&self) -> BackendResult<usize> {
         Err(no_streams(self.name()))
     }
 
-    /// Whether all work is done that was queued on the default stream. `false` too while a stream is
-    /// being captured that the default stream waits for: asking would break the capture. `true` if the
-    /// context is gone.
+    /// Whether all work is done that was queued on the default stream; `true` if the context is gone. Fails
+    /// while a stream is being captured that the default stream waits for: asking would break the capture.
     fn is_default_idle(&self) -> BackendResult<bool> {
         Err(no_streams(self.name()))
     }
@@ -199,21 +199,9 @@ pub trait Backend: fmt::Debug + Send + Sync {
         Err(no_streams(self.name()))
     }
 
-    /// Lets an event of its context stand for all work that was queued in the context until now,
-    /// whatever the stream. Fails with `Unsupported` where the driver cannot do that.
-    ///
-    /// It fails while a stream of the context is being captured. Only a capture of a stream that the
-    /// default stream waits for is seen in time; that of one with `CU_STREAM_NON_BLOCKING` is broken by
-    /// the call. So it is made only while no capture is known.
-    fn record_all(&self, event: Event) -> BackendResult<()> {
-        let _ = event;
-        Err(no_streams(self.name()))
-    }
-
-    /// Waits until all work is done that was queued in its context, whatever the stream. Work of a
-    /// context that is gone is done. Where the device has no memory left for that, it may fail and break
-    /// captures as [`Backend::record_all`] does.
-    fn synchronize(&self) -> BackendResult<()> {
+    /// Waits until all work is done that was queued on the default stream. Fails while a stream is being
+    /// captured that the default stream waits for.
+    fn wait_for_default(&self) -> BackendResult<()> {
         Err(no_streams(self.name()))
     }
 

@@ -142,7 +142,7 @@ impl From<StreamSource> for u8 {
 /// Functions of streams and events. They are those of a process, not of a backend: streams of several
 /// contexts may use one pool.
 ///
-/// None of them waits, and none breaks a capture, in whatever mode and by whatever thread it was begun.
+/// But where it is said, none of them waits, and none breaks a capture, in whatever mode and by whatever thread it was begun.
 /// The calling thread's current context and capture mode are afterwards as they were. Calls are made
 /// from any thread, with no lock of luma's held.
 ///
@@ -193,6 +193,22 @@ pub trait Streams: Debug + Send + Sync {
     /// # Errors
     /// What the driver fails with.
     fn wait(&self, stream: Stream, event: Event) -> BackendResult<()>;
+
+    /// Lets an event stand for all work that was queued in its context until now, whatever the stream.
+    ///
+    /// # Errors
+    /// `Unsupported`: the driver cannot do that. It fails while a stream of the context is being captured,
+    /// too; only a capture of a stream that the default stream waits for is seen in time, that of one with
+    /// `CU_STREAM_NON_BLOCKING` is broken by the call. So it is made only while no capture is known.
+    fn record_all(&self, event: Event) -> BackendResult<()>;
+
+    /// Waits until all work is done that was queued in a context, whatever the stream. The one function
+    /// that waits. Work of a context that is gone is done. Where the device has no memory left for it, it may
+    /// fail and break captures as [`Streams::record_all`] does.
+    ///
+    /// # Errors
+    /// What the driver fails with.
+    fn synchronize(&self, domain: usize) -> BackendResult<()>;
 
     /// Sets `ended`, in any thread and at any time later, once neither the graph of a capture nor any
     /// graph or launch made from it is there any more: with the capture's failure at the earliest. The

@@ -58,24 +58,28 @@ impl Sleepers {
 }
 
 /// A call in the pool's books. Dropped only by a panic.
-struct InFlight<'a>(&'a Pool);
+struct InFlight<'a> {
+    pool: &'a Pool,
+    /// Whether its end may be what requests wait for.
+    is_awaited: bool,
+}
 
 impl<'a> InFlight<'a> {
     /// Ends it, and gives the lock under which its outcome must be told to the engine: whoever
     /// finds no call in progress relies on that.
     fn end(self) -> MutexGuard<'a, Option<Open>> {
-        let pool = self.0;
+        let (pool, is_awaited) = (self.pool, self.is_awaited);
         std::mem::forget(self);
-        pool.end_call()
+        pool.end_call(is_awaited)
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.end_call();
+        let mut state = self.pool.end_call(true);
         // The backend panicked: nobody knows what it has done. What the pool holds is neither used
         // nor given back any more.
-        self.0.broken.store(true, Ordering::Relaxed);
+        self.pool.broken.store(true, Ordering::Relaxed);
         std::mem::forget(state.take());
     }
 }
@@ -118,16 +122,38 @@ pub(super) fn take_back(
 }
 
 impl Pool {
-    /// Makes backend calls with the lock released.
+    /// Makes backend calls about memory with the lock released.
     pub(super) fn unlocked<'a, T>(
         &'a self,
+        guard: Guard<'a>,
+        calls: impl FnOnce(&dyn Backend) -> T,
+    ) -> Locked<'a, T> {
+        self.in_books(guard, true, calls)
+    }
+
+    /// The same for calls about streams and events, which bring no memory by themselves.
+    pub(super) fn unlocked_for_events<'a, T>(
+        &'a self,
+        guard: Guard<'a>,
+        calls: impl FnOnce(&dyn Backend) -> T,
+    ) -> Locked<'a, T> {
+        self.in_books(guard, false, calls)
+    }
+
+    fn in_books<'a, T>(
+        &'a self,
         mut guard: Guard<'a>,
+        is_awaited: bool,
         calls: impl FnOnce(&dyn Backend) -> T,
     ) -> Locked<'a, T> {
         guard.in_flight += 1;
+        guard.awaited += u32::from(is_awaited);
         let backend = guard.backend.clone();
         drop(guard);
-        let in_flight = InFlight(self);
+        let in_flight = InFlight {
+            pool: self,
+            is_awaited,
+        };
         let in_backend = Raised::new(&IN_BACKEND);
         let result = calls(&*backend);
         drop(in_backend);
@@ -155,13 +181,14 @@ impl Pool {
         Ok((self.lock()?, inputs))
     }
 
-    fn end_call(&self) -> MutexGuard<'_, Option<Open>> {
+    fn end_call(&self, is_awaited: bool) -> MutexGuard<'_, Option<Open>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         // Also in a pool that another thread left half changed: somebody may wait for the end of
         // this call. A child that was forked inside the call has forgotten it.
         if let Some(open) = &mut *state {
             open.in_flight = open.in_flight.saturating_sub(1);
-            open.calls_ended += 1;
+            open.awaited = open.awaited.saturating_sub(u32::from(is_awaited));
+            open.calls_ended += u64::from(is_awaited);
         }
         if self.sleepers.any() {
             self.call_ended.notify_all();
@@ -180,7 +207,7 @@ impl Pool {
             return Ok((guard, false));
         }
         let ended = guard.calls_ended;
-        while guard.in_flight > 0 && guard.calls_ended == ended {
+        while guard.awaited > 0 && guard.calls_ended == ended {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok((guard, false));

@@ -5,6 +5,7 @@ use super::calls::Locked;
 use super::growth::host_memory;
 use super::ordered::{Passed, Turn, USED, failed};
 use super::{Guard, Open, Pool};
+use crate::alloc::host_memory::TryPush;
 use crate::alloc::{Block, HostMemoryExhausted};
 use crate::backend::streams::{Capture, StreamKey};
 use crate::error::{Error, Result, Status};
@@ -42,7 +43,7 @@ impl Pool {
             let mut ended = Arc::new(AtomicBool::new(false));
             let handed = ended.clone();
             let retained;
-            (guard, retained) = self.unlocked(guard, move |_| {
+            (guard, retained) = self.unlocked_for_events(guard, move |_| {
                 let retained = source
                     .streams()
                     .map_or(Ok(()), |streams| streams.retain(capture, handed));
@@ -69,6 +70,9 @@ impl Pool {
             }
         }
         let open = &mut *guard;
+        if let Err(error) = open.captures.note_inside(capture.id, passed.stream) {
+            return Ok((guard, Err(host_memory(error))));
+        }
         let lane = open
             .captures
             .lane(&mut open.engine, capture.id, passed.place.key)
@@ -97,13 +101,12 @@ impl Pool {
         let Some(capture) = turn.capture.filter(|&id| open.captures.knows(id)) else {
             return Ok(block);
         };
-        if let Err(error) = open.captures.reserve(capture) {
+        let is_own = true;
+        if let Err(error) = open.captures.claim(block.addr, Owner { capture, is_own }) {
             // It was nobody's before.
             let _ = open.engine.free_in(block.addr, turn.lane, 0);
             return Err(error);
         }
-        let is_own = true;
-        open.captures.claim(block.addr, Owner { capture, is_own });
         open.mark(block.addr, CAPTURED);
         Ok(block)
     }
@@ -131,56 +134,80 @@ impl Open {
     }
 
     /// Frees a block in the order of a stream that is being captured, or one that belongs to a capture or
-    /// is used by one.
+    /// is used by some.
     #[cold]
     pub(super) fn free_for_capture(
         &mut self,
         addr: u64,
         turn: Turn,
         marks: u16,
-        owner: Option<Owner>,
     ) -> Result<Option<Block>> {
         let is_used = marks & USED != 0;
-        let (capture, is_own) = match (owner, turn.capture) {
-            (Some(owner), _) => (owner.capture, owner.is_own),
-            (None, Some(capture)) => (capture, false),
-            (None, None) => return Ok(None),
-        };
-        if is_own && !is_used {
-            // Inside its capture it serves the stream again; elsewhere nobody, until the graph is gone.
-            let lane = if turn.capture == Some(capture) {
-                Some(turn.lane)
-            } else {
-                self.captures
-                    .outside(&mut self.engine, capture)
-                    .map_err(host_memory)?
-            };
-            let Some(lane) = lane else {
-                return Ok(None);
-            };
-            self.captures.release(addr);
-            return Ok(self.engine.free_in(addr, lane, 0).ok());
+        let mut owners = Vec::new();
+        for owner in self.captures.owners(addr) {
+            owners.try_push(owner).map_err(host_memory)?;
         }
-        // The pool's own block. Work outside of the capture, on streams that nobody named, may use it yet.
-        let owner_slot = match turn.slot {
+        if let Some(capture) = turn.capture {
+            if owners.iter().all(|owner| owner.capture != capture) {
+                let is_own = false;
+                owners
+                    .try_push(Owner { capture, is_own })
+                    .map_err(host_memory)?;
+            }
+        }
+        if let (&[owner], false) = (&*owners, is_used) {
+            if owner.is_own {
+                return self.free_own(addr, turn, owner.capture);
+            }
+        }
+        // Work outside of the captures, on streams that nobody named, may use it yet.
+        let slot = match turn.slot {
             Some(slot) => slot,
-            None => self.slot_of(StreamKey::UNKNOWN).map_err(host_memory)?,
+            None => self
+                .slot_of(StreamKey::UNKNOWN, None)
+                .map_err(host_memory)?,
         };
-        self.captures.reserve(capture).map_err(host_memory)?;
+        for owner in &owners {
+            let reserved = self.captures.reserve_parking(owner.capture);
+            reserved.map_err(host_memory)?;
+        }
         self.streams
             .reserve_parking(addr, is_used)
             .map_err(host_memory)?;
-        let number = self.streams.clock_mut(owner_slot).want();
+        let number = self.streams.clock_mut(slot).want();
         let Ok((chunk, block)) = self.engine.begin_free(addr) else {
             return Ok(None);
         };
+        let used = is_used.then_some(addr);
         let parked = self
             .streams
-            .park(chunk, owner_slot, number, is_used.then_some(addr), true);
-        if let Some(parked) = parked {
-            self.captures.park(capture, parked);
+            .park(chunk, slot, number, used, owners.len() as u32);
+        match parked {
+            Some(parked) => {
+                for owner in &owners {
+                    self.captures.park(owner.capture, parked);
+                }
+            }
+            None => self.streams.list(&mut self.engine, chunk, slot, number),
         }
         self.captures.release(addr);
         Ok(Some(block))
+    }
+
+    /// Frees a block that belongs to one capture. Inside that it serves the stream again; elsewhere nobody,
+    /// until the graph is gone.
+    fn free_own(&mut self, addr: u64, turn: Turn, capture: u64) -> Result<Option<Block>> {
+        let lane = if turn.capture == Some(capture) {
+            Some(turn.lane)
+        } else {
+            self.captures
+                .outside(&mut self.engine, capture)
+                .map_err(host_memory)?
+        };
+        let Some(lane) = lane else {
+            return Ok(None);
+        };
+        self.captures.release(addr);
+        Ok(self.engine.free_in(addr, lane, 0).ok())
     }
 }

@@ -3,8 +3,8 @@
 
 use super::calls::{Locked, deadline, take_back, told};
 use super::growth::host_memory;
-use super::oom::Bytes;
-use super::pending::{Patience, Pauses};
+use super::oom::{Bytes, Steps};
+use super::pending::Patience;
 use super::{Guard, Open, Pool, checked};
 use crate::alloc::HostMemoryExhausted;
 use crate::alloc::chunk::NIL;
@@ -198,7 +198,7 @@ impl Pool {
     /// Gives back what is free, until no more than `limit` is held.
     fn fit_into<'a>(&'a self, mut guard: Guard<'a>, limit: u64) -> Locked<'a, Result<()>> {
         let deadline = deadline();
-        let mut pauses = Pauses::new();
+        let mut steps = Steps::default();
         loop {
             let held = guard.engine.usage().reserved.saturating_add(guard.pledged);
             if held <= limit {
@@ -218,7 +218,7 @@ impl Pool {
             let mut waited;
             (guard, waited) = self.wait_for_others(guard, deadline)?;
             if !waited {
-                (guard, waited) = self.wait_for_pending(guard, deadline, &mut pauses)?;
+                (guard, waited) = self.wait_for_pending(guard, deadline, &mut steps)?;
             }
             if waited {
                 continue;

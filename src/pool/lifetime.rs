@@ -150,6 +150,8 @@ impl Open {
         self.engine.settle_all();
         self.engine.rejoin();
         self.home = first_home(self.source);
+        self.home_domain = None;
+        self.domain = None;
         self.set_express();
     }
 
@@ -166,6 +168,7 @@ impl Open {
     /// were about stays marked and unused. Memory that only the parent has is forgotten.
     pub(super) fn after_fork(&mut self) {
         self.in_flight = 0;
+        self.awaited = 0;
         self.waiters = 0;
         self.polling = false;
         self.set_express();

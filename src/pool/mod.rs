@@ -89,14 +89,21 @@ pub(crate) struct Open {
     reserving: bool,
     /// Backend calls in progress.
     in_flight: u32,
+    /// Those of them whose end may bring memory.
+    awaited: u32,
     /// When it last got a region, on a clock that all pools share.
     grown: u64,
-    /// How many backend calls have ended, to notice that one has.
+    /// How many backend calls have ended, and how often something was freed that requests waited for, to
+    /// notice that.
     calls_ended: u64,
     /// The stream whose calls take the short way: the only one there is, while nobody watches or waits.
     express: Option<StreamKey>,
     /// The first stream, once there was a call.
     home: Option<StreamKey>,
+    /// The context of that, where it is not the pool's own.
+    home_domain: Option<usize>,
+    /// The number of the pool's own context, once it was asked for.
+    domain: Option<usize>,
     source: StreamSource,
     /// The streams of a pool that is separate.
     streams: Table,
@@ -203,6 +210,7 @@ impl Open {
             pledged: 0,
             reserving: false,
             in_flight: 0,
+            awaited: 0,
             grown: 0,
             calls_ended: 0,
             calls: Calls::default(),
@@ -211,6 +219,8 @@ impl Open {
             record,
             express: None,
             home: first_home(source),
+            home_domain: None,
+            domain: None,
             source,
             streams: Table::default(),
             captures: Captures::default(),

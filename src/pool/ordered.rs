@@ -98,23 +98,28 @@ impl Open {
         self.engine.separate()?;
         if self.streams.is_empty() {
             let home = *self.home.get_or_insert(StreamKey::DEFAULT);
-            let slot = self.streams.open(&mut self.engine, home)?;
-            if self.engine.lane_bytes(HOME) > 0 {
-                self.streams.clock_mut(slot).want();
-            }
+            let slot = self
+                .streams
+                .open(&mut self.engine, home, self.home_domain)?;
+            // Also where no memory is free yet: a call in progress may bring some back.
+            self.streams.clock_mut(slot).want();
         }
         self.set_express();
         Ok(())
     }
 
     /// The slot of a stream of a separate pool.
-    pub(super) fn slot_of(&mut self, key: StreamKey) -> Result<SlotId, HostMemoryExhausted> {
+    pub(super) fn slot_of(
+        &mut self,
+        key: StreamKey,
+        domain: Option<usize>,
+    ) -> Result<SlotId, HostMemoryExhausted> {
         match self.streams.find(key) {
             Some(slot) => {
                 self.streams.set_ended(slot, false);
                 Ok(slot)
             }
-            None => self.streams.open(&mut self.engine, key),
+            None => self.streams.open(&mut self.engine, key, domain),
         }
     }
 
@@ -206,6 +211,10 @@ impl Pool {
         if guard.source.streams().is_none() {
             return Ok(());
         }
+        let mut guard = guard;
+        // Also for the one stream that a pool knows: the block may be freed in the order of another one.
+        guard.home.get_or_insert(passed.place.key);
+        guard.separate().map_err(host_memory)?;
         let (mut guard, turn) = self.enter(guard, passed)?;
         let turn = turn?;
         // The lock was released for a stream that is new.
@@ -214,9 +223,10 @@ impl Pool {
         }
         let open = &mut *guard;
         if let Some(capture) = turn.capture {
-            open.captures.reserve(capture).map_err(host_memory)?;
             let is_own = false;
-            open.captures.claim(addr, Owner { capture, is_own });
+            open.captures
+                .claim(addr, Owner { capture, is_own })
+                .map_err(host_memory)?;
             open.mark(addr, CAPTURED);
         } else if let Some(slot) = turn.slot {
             open.streams.add_use(addr, slot).map_err(host_memory)?;
@@ -232,6 +242,10 @@ impl Pool {
     /// # Errors
     /// As [`Pool::allocate_on`].
     pub fn release_stream(&self, stream: Stream) -> Result<()> {
+        let source = StreamSource::from_u8(self.source.load(Ordering::Relaxed));
+        if source.and_then(StreamSource::streams).is_none() {
+            return Ok(());
+        }
         let passed = self.passed(stream)?;
         let mut guard = self.lock()?;
         let is_known = if guard.engine.is_separate() {
@@ -250,7 +264,10 @@ impl Pool {
                 guard.streams.clock_mut(slot).want();
             }
             guard = self.record_if_due(guard, turn)?;
-            guard.streams.set_ended(slot, true);
+            // Where that failed, what waits goes on waiting.
+            if !guard.streams.clock(slot).lacks_record() {
+                guard.streams.set_ended(slot, true);
+            }
         }
         guard.check_in_debug()
     }
@@ -265,10 +282,26 @@ impl Pool {
         if let Some(capture) = place.capture {
             return self.enter_capture(guard, passed, capture);
         }
+        guard.captures.note_outside(stream);
+        let is_known = if guard.engine.is_separate() {
+            guard.streams.find(place.key).is_some()
+        } else {
+            guard.home == Some(place.key)
+        };
+        let mut domain = None;
+        if !is_known && !stream.is_default() && place.key != StreamKey::UNKNOWN {
+            let found;
+            (guard, found) = self.find_domain(guard, stream)?;
+            match found {
+                Ok(found) => domain = found,
+                Err(error) => return Ok((guard, Err(error))),
+            }
+        }
         let open = &mut *guard;
         if !open.engine.is_separate() {
             if open.home.is_none() {
                 open.home = Some(place.key);
+                open.home_domain = domain;
                 open.set_express();
             }
             if open.home == Some(place.key) {
@@ -277,7 +310,7 @@ impl Pool {
         }
         let entered = open
             .separate()
-            .and_then(|()| open.slot_of(place.key))
+            .and_then(|()| open.slot_of(place.key, domain))
             .map(|slot| Turn {
                 stream,
                 lane: open.streams.lane(slot),
@@ -289,23 +322,36 @@ impl Pool {
         Ok((guard, entered.map_err(host_memory)))
     }
 
+    /// The context of a stream that is new; `None`: the pool's own.
+    #[cold]
+    fn find_domain<'a>(
+        &'a self,
+        guard: Guard<'a>,
+        stream: Stream,
+    ) -> Locked<'a, Result<Option<usize>>> {
+        let Some(streams) = guard.source.streams() else {
+            return Ok((guard, Ok(None)));
+        };
+        let (guard, found) = self.unlocked_for_events(guard, |backend| {
+            let (own, domain) = (backend.domain()?, streams.domain(stream)?);
+            Ok((domain != own).then_some(domain))
+        })?;
+        Ok((guard, found.map_err(failed)))
+    }
+
     /// Frees a block in the order of a stream, where more is to be done than to list it.
     #[cold]
     pub(super) fn free_in_order(&self, guard: Guard<'_>, addr: u64, passed: Passed) -> Result<()> {
         if guard.engine.block_at(addr).is_none() {
-            return Err(guard.describe_bad_free(addr));
+            return refuse_free(guard, addr);
         }
         let (mut guard, turn) = self.enter(guard, passed)?;
         let turn = turn?;
         let open = &mut *guard;
         let marks = open.engine.tag(addr).unwrap_or(0);
-        let owner = if marks & CAPTURED != 0 {
-            open.captures.owner(addr)
-        } else {
-            None
-        };
-        if turn.capture.is_some() || owner.is_some() {
-            let freed = open.free_for_capture(addr, turn, marks, owner);
+        let is_captures = marks & CAPTURED != 0 && open.captures.owners(addr).next().is_some();
+        if turn.capture.is_some() || is_captures {
+            let freed = open.free_for_capture(addr, turn, marks);
             return self.conclude_free(guard, addr, freed);
         }
         let Some(slot) = turn.slot else {
@@ -327,9 +373,13 @@ impl Pool {
         let Ok((chunk, block)) = open.engine.begin_free(addr) else {
             return refuse_free(guard, addr);
         };
-        let parked = open
-            .streams
-            .park(chunk, slot, number, is_used.then_some(addr), records);
+        let parked = open.streams.park(
+            chunk,
+            slot,
+            number,
+            is_used.then_some(addr),
+            u32::from(records),
+        );
         match parked {
             None => open.streams.list(&mut open.engine, chunk, slot, number),
             Some(parked) if records => {
@@ -394,13 +444,13 @@ impl Pool {
         let Some(streams) = guard.source.streams() else {
             return Ok(guard);
         };
-        let domain = guard.streams.domain(slot);
+        let domain = guard.streams.domain(slot).or(guard.domain);
         let unused = domain.and_then(|domain| guard.streams.events.take(domain));
-        let (mut guard, (event, recorded)) = self.unlocked(guard, |_| {
+        let (mut guard, (event, recorded)) = self.unlocked_for_events(guard, |backend| {
             let event = match unused {
                 Some(event) => Ok(event),
                 None => domain
-                    .map_or_else(|| streams.domain(stream), Ok)
+                    .map_or_else(|| backend.domain(), Ok)
                     .and_then(|domain| streams.create_event(domain)),
             };
             let (event, recorded) = match event {
@@ -442,7 +492,9 @@ impl Open {
         let Some(event) = event else {
             return;
         };
-        self.streams.set_domain(slot, event.domain);
+        if self.streams.domain(slot).is_none() {
+            self.domain = Some(event.domain);
+        }
         let unused = if is_recorded {
             self.calls.event_records += 1;
             self.streams.clock_mut(slot).end_record(number, event)

@@ -6,7 +6,7 @@
 
 use super::calls::{Locked, in_backend};
 use super::growth::host_memory;
-use super::oom::{Pending, StreamPending};
+use super::oom::{Pending, Steps, StreamPending};
 use super::ordered::Turn;
 use super::{Guard, Open, Pool, Unusable};
 use crate::alloc::{Block, Request};
@@ -14,7 +14,8 @@ use crate::backend::streams::{Event, Stream, StreamKey, Streams};
 use crate::backend::{Backend, BackendError, BackendResult};
 use crate::error::{Result, Status};
 use crate::log::{self, Level};
-use crate::stream::table::{About, Covered, Waiting};
+use crate::stream::barrier::Covered;
+use crate::stream::table::{About, Waiting};
 use crate::stream::{Query, SlotId};
 use crate::text::text;
 use std::time::{Duration, Instant};
@@ -48,6 +49,22 @@ enum Default {
     Recorded(Event),
     /// It cannot be asked now. What was taken to ask it.
     Unknown(Option<Event>),
+}
+
+fn wait_for_all(streams: &dyn Streams, domain: usize, may_wait: bool) -> Covered {
+    if may_wait && streams.synchronize(domain).is_ok() {
+        Covered::Done
+    } else {
+        Covered::Not
+    }
+}
+
+/// Waits for all work of a backend's own context.
+fn synchronize(backend: &dyn Backend) -> BackendResult<()> {
+    let Some(streams) = backend.stream_source().streams() else {
+        return Ok(());
+    };
+    streams.synchronize(backend.domain()?)
 }
 
 /// What giving back may wait for.
@@ -187,13 +204,12 @@ impl Pool {
         let surplus = open.streams.events.take_surplus();
         let default = default.map(|slot| {
             let unused = open
-                .streams
-                .domain(slot)
+                .domain
                 .and_then(|domain| open.streams.events.take(domain));
             (slot, open.streams.clock_mut(slot).begin_record(), unused)
         });
         open.polling = true;
-        let (mut guard, (asked, answer)) = self.unlocked(guard, |backend| {
+        let (mut guard, (asked, answer)) = self.unlocked_for_events(guard, |backend| {
             let asked = ask(streams, &mut queries);
             let answer = default.map(|(_, _, unused)| ask_default(backend, streams, unused));
             for event in surplus {
@@ -239,61 +255,61 @@ impl Pool {
         Ok((guard, any))
     }
 
-    /// For a request that would fail: lets an event stand for all work of all streams, where something
-    /// waits for a record that nobody may ever make. Where the driver cannot do that, waits for all of it.
+    /// For a request that would fail: finds out when all work of all streams is done, where something waits
+    /// for a record that nobody may ever make. By an event for everything, which is waited for like others;
+    /// where that cannot be had, by waiting, if there is nothing else to wait for.
     pub(super) fn cover_orphans<'a>(&'a self, guard: Guard<'a>) -> Result<Guard<'a>> {
-        // An event for everything would break a capture.
-        if !guard.streams.has_orphans() || !guard.captures.is_empty() {
-            return Ok(guard);
-        }
-        self.end_orphans(guard, |backend, streams| {
-            let event = backend
-                .domain()
-                .and_then(|domain| streams.create_event(domain));
-            let Ok(event) = event else {
-                return Covered::Not;
-            };
-            match backend.record_all(event) {
-                Ok(()) => return Covered::By(event),
-                Err(_) => streams.destroy_event(event),
+        let may_wait = !guard.has_outstanding();
+        // An event for everything breaks captures.
+        let may_record = !guard.captures.are_open();
+        self.end_orphans(guard, move |streams, domain| {
+            if may_record {
+                if let Ok(event) = streams.create_event(domain) {
+                    if streams.record_all(event).is_ok() {
+                        return Covered::By(event);
+                    }
+                    streams.destroy_event(event);
+                }
             }
-            match backend.synchronize() {
-                Ok(()) => Covered::Done,
-                Err(_) => Covered::Not,
-            }
+            wait_for_all(streams, domain, may_wait)
         })
-    }
-
-    fn end_orphans<'a>(
-        &'a self,
-        mut guard: Guard<'a>,
-        cover: impl FnOnce(&dyn Backend, &dyn Streams) -> Covered,
-    ) -> Result<Guard<'a>> {
-        let Some(streams) = guard.source.streams().filter(|_| !in_backend()) else {
-            return Ok(guard);
-        };
-        let below = guard.streams.begin_barrier().map_err(host_memory)?;
-        let (mut guard, covered) = self.unlocked(guard, |backend| cover(backend, streams))?;
-        let open = &mut *guard;
-        open.calls.event_records += u64::from(matches!(covered, Covered::By(_)));
-        let surplus = open.streams.end_barrier(&mut open.engine, below, covered);
-        if let Some(event) = surplus {
-            open.streams.events.put(event);
-        }
-        Ok(guard)
     }
 
     /// Before memory is given back on demand: takes what finished work has set free. Of streams that were
     /// not seen again nobody knows what is finished; if nothing else is outstanding, it waits for them.
     pub(super) fn settle<'a>(&'a self, guard: Guard<'a>) -> Result<Guard<'a>> {
         let (guard, _) = self.collect(guard)?;
-        if !guard.streams.has_orphans() || guard.has_outstanding() {
-            return Ok(guard);
-        }
-        self.end_orphans(guard, |backend, _| match backend.synchronize() {
-            Ok(()) => Covered::Done,
-            Err(_) => Covered::Not,
+        let may_wait = !guard.has_outstanding();
+        self.end_orphans(guard, move |streams, domain| {
+            wait_for_all(streams, domain, may_wait)
         })
+    }
+
+    fn end_orphans<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        cover: impl Fn(&dyn Streams, usize) -> Covered,
+    ) -> Result<Guard<'a>> {
+        let Some(streams) = guard.source.streams().filter(|_| !in_backend()) else {
+            return Ok(guard);
+        };
+        for domain in guard.streams.orphans_domains().map_err(host_memory)? {
+            let below = guard.streams.begin_barrier(domain).map_err(host_memory)?;
+            let covered;
+            (guard, covered) = self.unlocked_for_events(guard, |backend| {
+                match domain.map_or_else(|| backend.domain(), Ok) {
+                    Ok(domain) => cover(streams, domain),
+                    Err(_) => Covered::Not,
+                }
+            })?;
+            let open = &mut *guard;
+            open.calls.event_records += u64::from(matches!(covered, Covered::By(_)));
+            let surplus = open.streams.end_barrier(&mut open.engine, below, covered);
+            if let Some(event) = surplus {
+                open.streams.events.put(event);
+            }
+        }
+        Ok(guard)
     }
 
     /// Waits a moment, or until something is freed or a backend call ends.
@@ -322,32 +338,38 @@ impl Pool {
         &'a self,
         mut guard: Guard<'a>,
         deadline: Option<Instant>,
-        pauses: &mut Pauses,
+        steps: &mut Steps,
     ) -> Locked<'a, bool> {
         if in_backend() || !guard.engine.is_separate() {
             return Ok((guard, false));
         }
         let begun = Instant::now();
-        let changes = guard.calls_ended;
-        let mut is_changed = false;
-        let mut is_first = true;
-        loop {
+        let mut pauses = Pauses::new();
+        let mut has_waited = false;
+        let is_changed = loop {
+            let (changes, epoch) = (guard.calls_ended, guard.epoch);
             let progress;
             (guard, progress) = self.collect_once(guard)?;
-            // What other threads did counts as well as what was found.
-            is_changed |=
-                progress || (!is_first && guard.calls_ended != changes + u64::from(progress));
-            if is_changed || !guard.has_outstanding() {
-                break;
+            if progress {
+                break true;
             }
-            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                break;
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if is_late || !guard.has_outstanding() {
+                break false;
             }
-            is_first = false;
+            has_waited = true;
             guard = self.pause(guard, pauses.next())?;
+            if guard.calls_ended != changes || guard.epoch != epoch {
+                break true;
+            }
+        };
+        if has_waited {
+            let waited = begun.elapsed().as_nanos() as u64;
+            guard.calls.oom_waits += 1;
+            guard.calls.oom_wait_ns += waited;
+            steps.waits += 1;
+            steps.wait_ns += waited;
         }
-        guard.calls.oom_waits += 1;
-        guard.calls.oom_wait_ns += begun.elapsed().as_nanos() as u64;
         Ok((guard, is_changed))
     }
 
@@ -388,7 +410,7 @@ impl Pool {
         }
         // The events are not recorded anew meanwhile.
         open.polling = true;
-        let (mut guard, waited) = self.unlocked(guard, |_| {
+        let (mut guard, waited) = self.unlocked_for_events(guard, |_| {
             events
                 .iter()
                 .try_for_each(|&event| streams.wait(turn.stream, event))
@@ -410,12 +432,14 @@ impl Pool {
     ) -> BackendResult<()> {
         match (home, patience) {
             (None, _) => Ok(()),
-            // Giving back waits for the default stream by itself.
-            (Some(StreamKey::DEFAULT), Patience::Endless) => Ok(()),
+            // While a capture is in the default stream's way, only everything can be waited for.
+            (Some(StreamKey::DEFAULT), Patience::Endless) => {
+                backend.wait_for_default().or_else(|_| synchronize(backend))
+            }
             (Some(StreamKey::DEFAULT), Patience::Until(deadline, _)) => {
                 wait_until(deadline, || backend.is_default_idle())
             }
-            (Some(_), Patience::Endless) => backend.synchronize(),
+            (Some(_), Patience::Endless) => synchronize(backend),
             (Some(_), Patience::Until(deadline, stream)) => {
                 let Some(streams) = backend.stream_source().streams() else {
                     return Ok(());
@@ -436,9 +460,15 @@ impl Pool {
         let Some(streams) = open.source.streams() else {
             return;
         };
-        if open.engine.is_separate() || open.home != Some(StreamKey::DEFAULT) {
-            // What fails here fails again when memory is given back.
-            let _ = open.backend.synchronize();
+        // What fails here fails again when memory is given back.
+        if open.engine.is_separate() {
+            let _ = synchronize(&*open.backend);
+            let others = open.streams.domains().unwrap_or_default();
+            for domain in others.into_iter().flatten() {
+                let _ = streams.synchronize(domain);
+            }
+        } else {
+            let _ = Self::quiesce(&*open.backend, open.home, Patience::Endless);
         }
         while let Some(event) = open.streams.take_event() {
             streams.destroy_event(event);

@@ -9,7 +9,7 @@ use super::give_back::{Amount, MOST_GIVE_BACKS};
 use super::growth::{Grown, Refusal, host_memory};
 use super::oom::{self, HandlerRound, Inputs, Steps};
 use super::ordered::Turn;
-use super::pending::{Patience, Pauses};
+use super::pending::Patience;
 use super::{Guard, Open, Pool};
 use crate::alloc::chunk::NIL;
 use crate::alloc::{Block, Request};
@@ -66,7 +66,6 @@ impl Pool {
         let mut handlers = HandlerRound::begin();
         let mut give_backs = 0;
         let mut has_trimmed = false;
-        let mut pauses = Pauses::new();
         let mut emptied = 0;
         let mut steps = Steps::default();
         let deadline = deadline();
@@ -163,10 +162,7 @@ impl Pool {
             }
             if possible && !waited && guard.could_fit_settled(request) {
                 guard = self.cover_orphans(guard)?;
-                let begun = Instant::now();
-                (guard, waited) = self.wait_for_pending(guard, deadline, &mut pauses)?;
-                steps.waits += 1;
-                steps.wait_ns += begun.elapsed().as_nanos() as u64;
+                (guard, waited) = self.wait_for_pending(guard, deadline, &mut steps)?;
             }
             if waited {
                 if let Some(block) = guard.look(request)? {

@@ -11,7 +11,7 @@ use super::table::ParkedId;
 use crate::alloc::chunk::Lane;
 use crate::alloc::host_memory::TryPush;
 use crate::alloc::{Engine, HostMemoryExhausted};
-use crate::backend::streams::StreamKey;
+use crate::backend::streams::{Stream, StreamKey};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,6 +24,8 @@ struct Captured {
     id: u64,
     /// Whether graph and executables are gone.
     ended: Arc<AtomicBool>,
+    /// The handles of its streams, while none of them was seen outside of it: it may still go on.
+    open: Vec<Stream>,
     /// The memory freed in the order of each stream of the capture.
     lanes: Vec<(StreamKey, Lane)>,
     /// Freed blocks of the pool that the graph uses.
@@ -34,8 +36,8 @@ struct Captured {
 #[derive(Debug, Default)]
 pub struct Captures {
     list: Vec<Captured>,
-    /// Live blocks that belong to a capture or are used by one.
-    blocks: HashMap<u64, Owner>,
+    /// Live blocks that belong to a capture or are used by some, with those.
+    blocks: HashMap<u64, Vec<Owner>>,
 }
 
 /// Whose a live block is.
@@ -58,11 +60,35 @@ impl Captures {
         self.list.is_empty()
     }
 
+    /// Whether a capture may still go on.
+    pub fn are_open(&self) -> bool {
+        self.list.iter().any(|captured| !captured.open.is_empty())
+    }
+
+    /// A call was passed a stream that is in a capture.
+    pub fn note_inside(&mut self, id: u64, stream: Stream) -> Result<(), HostMemoryExhausted> {
+        match self.of(id) {
+            Some(captured) if !captured.open.contains(&stream) => captured.open.try_push(stream),
+            _ => Ok(()),
+        }
+    }
+
+    /// A call was passed a stream that is in none: whatever captured under this handle has ended.
+    #[inline]
+    pub fn note_outside(&mut self, stream: Stream) {
+        for captured in &mut self.list {
+            if captured.open.contains(&stream) {
+                captured.open = Vec::new();
+            }
+        }
+    }
+
     /// Notes a capture. `ended` is set when its graphs are gone.
     pub fn add(&mut self, id: u64, ended: Arc<AtomicBool>) -> Result<(), HostMemoryExhausted> {
         self.list.try_push(Captured {
             id,
             ended,
+            open: Vec::new(),
             lanes: Vec::new(),
             parked: Vec::new(),
         })
@@ -103,11 +129,8 @@ impl Captures {
         self.lane(engine, id, OUTSIDE)
     }
 
-    /// Makes room for one more block that belongs to a capture.
-    pub fn reserve(&mut self, id: u64) -> Result<(), HostMemoryExhausted> {
-        self.blocks
-            .try_reserve(1)
-            .map_err(|_| HostMemoryExhausted)?;
+    /// Makes room for one more block that is freed and waits for the capture.
+    pub fn reserve_parking(&mut self, id: u64) -> Result<(), HostMemoryExhausted> {
         match self.of(id) {
             Some(captured) => captured
                 .parked
@@ -117,15 +140,24 @@ impl Captures {
         }
     }
 
-    /// A live block belongs to a capture, or is used by one. Room was made for it.
-    pub fn claim(&mut self, addr: u64, owner: Owner) {
-        self.blocks.entry(addr).or_insert(owner);
+    /// A live block belongs to a capture, or is used by one.
+    pub fn claim(&mut self, addr: u64, owner: Owner) -> Result<(), HostMemoryExhausted> {
+        self.blocks
+            .try_reserve(1)
+            .map_err(|_| HostMemoryExhausted)?;
+        let list = &self.list;
+        let owners = self.blocks.entry(addr).or_default();
+        owners.retain(|owner| list.iter().any(|captured| captured.id == owner.capture));
+        if owners.iter().any(|other| other.capture == owner.capture) {
+            return Ok(());
+        }
+        owners.try_push(owner)
     }
 
-    /// Whose a live block is; `None`: no capture's that is still there.
-    pub fn owner(&self, addr: u64) -> Option<Owner> {
-        let owner = self.blocks.get(&addr).copied()?;
-        self.knows(owner.capture).then_some(owner)
+    /// The captures that are still there and that a live block belongs to or is used by.
+    pub fn owners(&self, addr: u64) -> impl Iterator<Item = Owner> + '_ {
+        let owners = self.blocks.get(&addr).into_iter().flatten().copied();
+        owners.filter(|owner| self.knows(owner.capture))
     }
 
     /// The block is live no more.

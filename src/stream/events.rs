@@ -4,8 +4,9 @@
 use crate::alloc::host_memory::TryPush;
 use crate::backend::streams::Event;
 
-/// So many unused events are kept in all; each takes a few hundred bytes of the driver's.
-const MOST: usize = 1024;
+/// So many unused events are kept in all. A program that has had so many outstanding will again; each takes
+/// a few hundred bytes of the driver's.
+const MOST: usize = 32_768;
 
 /// Unused events. An event belongs to the domain (a CUDA context) that it was made in.
 #[derive(Debug, Default)]

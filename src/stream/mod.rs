@@ -6,9 +6,11 @@
 //!
 //! - [`clock`]: a stream's own time;
 //! - [`table`]: the streams that a pool has seen, and blocks that wait for more than one of them;
+//! - [`barrier`]: events that stand for all streams;
 //! - [`events`]: events that are not in use;
 //! - [`captures`]: memory that belongs to graphs.
 
+pub mod barrier;
 pub mod captures;
 pub mod clock;
 pub mod events;

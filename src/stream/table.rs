@@ -4,6 +4,7 @@
 //! A stream has a slot while anything of it is left: a lane of the engine with the memory that was freed
 //! in its order, its [`Clock`], and the blocks that wait for it though they are another stream's.
 
+use super::barrier::Barrier;
 use super::clock::Clock;
 use super::events::Events;
 use crate::alloc::chunk::{ANYONE, ChunkId, HOME, Lane};
@@ -28,13 +29,13 @@ const OLDEST: usize = 8;
 pub const MOST_EVENTS: usize = 4096;
 
 #[derive(Debug)]
-struct Slot {
+pub(super) struct Slot {
     /// `None`: the slot is vacant.
-    key: Option<StreamKey>,
+    pub(super) key: Option<StreamKey>,
     lane: Lane,
-    /// The context of the stream, once it was asked for.
-    domain: Option<usize>,
-    clock: Clock,
+    /// The context of the stream; `None`: the pool's own.
+    pub(super) domain: Option<usize>,
+    pub(super) clock: Clock,
     /// Parked blocks that wait for a record, in the order of its number.
     waits: VecDeque<(u64, ParkedId)>,
     /// Live blocks that name the stream as a user.
@@ -54,25 +55,6 @@ struct Parked {
     number: u64,
     /// How much it still waits for. 0: the entry is vacant.
     left: u32,
-}
-
-/// An event that stands for the work of all streams.
-#[derive(Debug)]
-struct Barrier {
-    event: Event,
-    /// What is done with it: below these numbers.
-    below: Vec<(SlotId, u64)>,
-}
-
-/// What became of the work of all streams.
-#[derive(Clone, Copy, Debug)]
-pub enum Covered {
-    /// An event stands for it.
-    By(Event),
-    /// It is done.
-    Done,
-    /// It cannot be told.
-    Not,
 }
 
 /// An event to ask about.
@@ -115,7 +97,7 @@ pub struct Waiting {
 /// All streams of a pool that is separate.
 #[derive(Debug, Default)]
 pub struct Table {
-    slots: Vec<Slot>,
+    pub(super) slots: Vec<Slot>,
     by_key: HashMap<StreamKey, SlotId>,
     /// Vacant slots.
     vacant: Vec<SlotId>,
@@ -126,11 +108,11 @@ pub struct Table {
     uses: HashMap<u64, Vec<SlotId>>,
     /// Unused events.
     pub events: Events,
-    barriers: Vec<Barrier>,
+    pub(super) barriers: Vec<Barrier>,
     /// With so many slots in use, those of which nothing is left are closed.
     close_at: usize,
     /// Barriers that are being made: their numbers name slots, which stay what they are.
-    making: u32,
+    pub(super) making: u32,
 }
 
 impl Table {
@@ -144,6 +126,7 @@ impl Table {
         &mut self,
         engine: &mut Engine,
         key: StreamKey,
+        domain: Option<usize>,
     ) -> Result<SlotId, HostMemoryExhausted> {
         debug_assert!(self.find(key).is_none());
         if self.vacant.is_empty() && self.slots.len() >= self.close_at && self.making == 0 {
@@ -167,7 +150,7 @@ impl Table {
         let slot = Slot {
             key: Some(key),
             lane,
-            domain: None,
+            domain,
             clock: Clock::default(),
             waits: VecDeque::new(),
             uses: 0,
@@ -233,14 +216,9 @@ impl Table {
         self.slots[id as usize].pins -= 1;
     }
 
-    /// The context of a stream, if it was told.
+    /// The context of a stream; `None`: the pool's own, whose number was not asked for yet.
     pub fn domain(&self, id: SlotId) -> Option<usize> {
         self.slots[id as usize].domain
-    }
-
-    /// Tells the context of a stream.
-    pub fn set_domain(&mut self, id: SlotId, domain: usize) {
-        self.slots[id as usize].domain = Some(domain);
     }
 
     /// Whether no stream has a slot.
@@ -258,7 +236,7 @@ impl Table {
         &mut self.slots[id as usize].clock
     }
 
-    fn open_slots(&self) -> impl Iterator<Item = (SlotId, &Slot)> {
+    pub(super) fn open_slots(&self) -> impl Iterator<Item = (SlotId, &Slot)> {
         self.slots
             .iter()
             .enumerate()
@@ -302,7 +280,7 @@ impl Table {
         Ok(is_first)
     }
 
-    /// Makes room for a block to wait for its own record and for that of each user.
+    /// Makes room for a block to wait for other things and for the record of each user.
     pub fn reserve_parking(&mut self, addr: u64, is_used: bool) -> Result<(), HostMemoryExhausted> {
         if self.unparked.is_empty() {
             // Vacant entries are noted without asking for memory.
@@ -324,8 +302,8 @@ impl Table {
         Ok(())
     }
 
-    /// Lets a block that was just freed in the order of `owner` wait for the users that it named, and
-    /// once more if `for_record`: until [`Table::unpark`]. `None`: there is nothing to wait for. Room was
+    /// Lets a block that was just freed in the order of `owner` wait for the users that it named, and for so
+    /// many `others`: each until [`Table::unpark`]. `None`: there is nothing to wait for. Room was
     /// made for it.
     pub fn park(
         &mut self,
@@ -333,7 +311,7 @@ impl Table {
         owner: SlotId,
         number: u64,
         addr: Option<u64>,
-        for_record: bool,
+        others: u32,
     ) -> Option<ParkedId> {
         let users = addr
             .and_then(|addr| self.uses.remove(&addr))
@@ -343,7 +321,7 @@ impl Table {
             .last()
             .copied()
             .unwrap_or(self.parked.len() as ParkedId);
-        let mut left = u32::from(for_record);
+        let mut left = others;
         for user in users {
             let slot = &mut self.slots[user as usize];
             slot.uses -= 1;
@@ -478,64 +456,6 @@ impl Table {
     /// Whether an event that stands for all streams is outstanding.
     pub fn has_barriers(&self) -> bool {
         !self.barriers.is_empty()
-    }
-
-    /// Whether something waits for a record on a stream other than the default one: it is made when a
-    /// call passes that stream, or not at all.
-    pub fn has_orphans(&self) -> bool {
-        self.open_slots().any(|(id, slot)| {
-            slot.key != Some(StreamKey::DEFAULT)
-                && slot.clock.lacks_record()
-                && !self.is_covered(id, slot.clock.wanted())
-        })
-    }
-
-    /// Whether a barrier stands for all work of a stream below a number.
-    fn is_covered(&self, id: SlotId, number: u64) -> bool {
-        let mut below = self.barriers.iter().flat_map(|barrier| &barrier.below);
-        below.any(|&(other, below)| other == id && below >= number)
-    }
-
-    /// The numbers of all streams for an event that is about to stand for all of them. To be followed by
-    /// [`Table::end_barrier`].
-    pub fn begin_barrier(&mut self) -> Result<Vec<(SlotId, u64)>, HostMemoryExhausted> {
-        let mut below = Vec::new();
-        below
-            .try_reserve_exact(self.slots.len())
-            .map_err(|_| HostMemoryExhausted)?;
-        self.barriers
-            .try_reserve(1)
-            .map_err(|_| HostMemoryExhausted)?;
-        self.making += 1;
-        for (id, slot) in self.slots.iter_mut().enumerate() {
-            if slot.key.is_some() {
-                below.push((id as SlotId, slot.clock.begin_record() + 1));
-            }
-        }
-        Ok(below)
-    }
-
-    /// What became of a barrier. Gives its event back where there is no memory to note it.
-    pub fn end_barrier(
-        &mut self,
-        engine: &mut Engine,
-        below: Vec<(SlotId, u64)>,
-        covered: Covered,
-    ) -> Option<Event> {
-        self.making -= 1;
-        match covered {
-            Covered::By(event) => {
-                let noted = self.barriers.try_push(Barrier { event, below });
-                noted.is_err().then_some(event)
-            }
-            Covered::Done => {
-                for (id, below) in below {
-                    self.advance(engine, id, below);
-                }
-                None
-            }
-            Covered::Not => None,
-        }
     }
 
     /// The memory that waits, by stream.

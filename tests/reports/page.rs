@@ -4,9 +4,36 @@ use super::support::cc;
 use std::collections::BTreeMap;
 use std::fs;
 
-/// The tests of this program by their row: what follows `fn r`.
+/// The row of a test's name.
+fn row_of(name: &str) -> u32 {
+    name.trim_start_matches('r')
+        .split('_')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap_or_else(|_| panic!("{name} does not begin with a row"))
+}
+
+/// The tests by their row: those of this program, and the functions of the C program that asks the same of
+/// streams.
 fn tests() -> BTreeMap<u32, String> {
     let mut tests = BTreeMap::new();
+    let mut add = |name: &str| {
+        let row = row_of(name);
+        assert!(
+            tests.insert(row, name.to_owned()).is_none(),
+            "row {row} has two tests"
+        );
+    };
+    let streams = fs::read_to_string(cc::root().join("c_tests/cuda/stream_reports.c")).unwrap();
+    for line in streams.lines() {
+        // The compiler sees to it that each is called.
+        if let Some(name) = line.strip_prefix("static void ").filter(|name| {
+            name.starts_with('r') && name[1..].starts_with(|c: char| c.is_ascii_digit())
+        }) {
+            add(name.trim_end_matches("(void) {"));
+        }
+    }
     for entry in fs::read_dir(cc::root().join("tests/reports")).unwrap() {
         let text = fs::read_to_string(entry.unwrap().path()).unwrap();
         for pair in text.lines().collect::<Vec<_>>().windows(2) {
@@ -16,14 +43,7 @@ fn tests() -> BTreeMap<u32, String> {
             else {
                 continue;
             };
-            let name = name.trim_end_matches("() {");
-            let row = name.split('_').next().unwrap().parse().unwrap_or_else(|_| {
-                panic!("r{name} does not begin with a row");
-            });
-            assert!(
-                tests.insert(row, format!("r{name}")).is_none(),
-                "row {row} has two tests"
-            );
+            add(&format!("r{}", name.trim_end_matches("() {")));
         }
     }
     tests

@@ -31,8 +31,6 @@ const NOT_PERMITTED: u32 = 800;
 const NOT_SUPPORTED: u32 = 801;
 /// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED`, the first of those about captures.
 const FIRST_OF_CAPTURES: u32 = 900;
-/// `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`: the legacy default stream would depend on a captured stream.
-const STREAM_CAPTURE_IMPLICIT: u32 = 906;
 /// `CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD`, the last of them.
 const LAST_OF_CAPTURES: u32 = 908;
 
@@ -105,11 +103,6 @@ impl Failure {
     /// Whether there is nothing with such a handle.
     pub(super) fn is_invalid_handle(self) -> bool {
         self.code == Some(INVALID_HANDLE)
-    }
-
-    /// Whether a stream that the legacy default stream waits for is being captured.
-    pub(super) fn is_implicit_capture(self) -> bool {
-        self.code == Some(STREAM_CAPTURE_IMPLICIT)
     }
 
     pub(super) fn is_no_device(self) -> bool {

@@ -65,11 +65,6 @@ impl CudaBackend {
         failure.into_backend_error(self.context.driver())
     }
 
-    /// Waits for work that may still use free blocks: unmapping does not.
-    fn wait_for_freed_blocks(&self) -> BackendResult<()> {
-        self.unless_gone(self.context.within(wait_for_default_stream))
-    }
-
     /// What was asked of a context that is gone is done.
     fn unless_gone(&self, outcome: Result<(), Failure>) -> BackendResult<()> {
         match outcome {
@@ -221,12 +216,8 @@ impl Backend for CudaBackend {
         // owner has destroyed the pool.
         let released = self.context.within(|driver| unsafe {
             match self.kind {
-                // Waits for the device by itself.
                 Kind::Device | Kind::Managed => driver.free(addr),
-                Kind::Pinned => {
-                    wait_for_default_stream(driver)?;
-                    driver.host_free(addr as *mut c_void)
-                }
+                Kind::Pinned => driver.host_free(addr as *mut c_void),
             }
         });
         self.unless_gone(released)
@@ -241,10 +232,7 @@ impl Backend for CudaBackend {
         self.relaxed(|| self.usable_virtual_memory()?.reserve(least))
     }
 
-    fn unreserve(&self, addr: u64, span: u64, mapped: u64) -> BackendResult<()> {
-        if mapped > 0 {
-            self.wait_for_freed_blocks()?;
-        }
+    fn unreserve(&self, addr: u64, span: u64, _: u64) -> BackendResult<()> {
         self.relaxed_to_give_back(|virtual_memory| virtual_memory.unreserve(addr, span))
     }
 
@@ -259,7 +247,6 @@ impl Backend for CudaBackend {
     }
 
     fn unmap(&self, addr: u64, bytes: u64) -> BackendResult<()> {
-        self.wait_for_freed_blocks()?;
         self.relaxed_to_give_back(|virtual_memory| virtual_memory.unmap(addr, bytes))
     }
 
@@ -268,11 +255,10 @@ impl Backend for CudaBackend {
     }
 
     fn domain(&self) -> BackendResult<usize> {
-        let context = self
-            .context
-            .usable()
-            .map_err(|failure| self.told(failure))?;
-        streams::enter(self.context.driver(), context)
+        match self.context.usable() {
+            Ok(context) => streams::enter(self.context.driver(), context),
+            Err(failure) => Err(self.told(failure)),
+        }
     }
 
     fn is_default_idle(&self) -> BackendResult<bool> {
@@ -282,7 +268,7 @@ impl Backend for CudaBackend {
             unsafe { driver.stream_query(LEGACY_STREAM) }
         });
         match asked {
-            Err(failure) if failure.is_not_ready() || failure.is_implicit_capture() => Ok(false),
+            Err(failure) if failure.is_not_ready() => Ok(false),
             outcome => self.unless_gone(outcome).map(|()| true),
         }
     }
@@ -296,32 +282,8 @@ impl Backend for CudaBackend {
         recorded.map_err(|failure| failure.without_request(self.context.driver()))
     }
 
-    fn record_all(&self, event: Event) -> BackendResult<()> {
-        let recorded = self.context.within(|driver| {
-            check_default_stream(driver)?;
-            // SAFETY: the event lives, and the context is the current one.
-            unsafe { driver.record_context(self.context.handle(), event.handle) }
-        });
-        recorded.map_err(|failure| failure.without_request(self.context.driver()))
-    }
-
-    fn synchronize(&self) -> BackendResult<()> {
-        let waited = self.context.within(|driver| {
-            let mut addr = 0;
-            // A free waits for the device as cuCtxSynchronize does, and leaves captures alone.
-            // SAFETY: the out-parameter is valid for writing, and what was allocated is freed once.
-            match unsafe { driver.alloc(&mut addr, GRAIN as usize) } {
-                // SAFETY: as above.
-                Ok(()) => unsafe { driver.free(addr) },
-                Err(failure) if failure.is_out_of_memory() => {
-                    check_default_stream(driver)?;
-                    // SAFETY: no pointers.
-                    unsafe { driver.synchronize() }
-                }
-                Err(failure) => Err(failure),
-            }
-        });
-        self.unless_gone(waited)
+    fn wait_for_default(&self) -> BackendResult<()> {
+        self.unless_gone(self.context.within(wait_for_default_stream))
     }
 
     fn trim(&self) {

@@ -144,10 +144,13 @@ fn older(failure: Failure) -> Result<(), Failure> {
     }
 }
 
-/// The number of a context, whose handle is then known for events.
+/// The number of a context, whose handle is then known for events. Of one that is gone a number that no
+/// context has.
 pub(super) fn enter(driver: &Driver, context: ContextHandle) -> BackendResult<usize> {
-    let told = |failure: Failure| failure.without_request(driver);
-    let number = number_of(driver, context).map_err(told)?;
+    let number = match number_of(driver, context) {
+        Err(failure) if failure.took_the_memory() => return Ok(usize::MAX),
+        number => number.map_err(|failure| failure.without_request(driver))?,
+    };
     let domain = usize::try_from(number).map_err(|_| BackendError::OutOfMemory)?;
     let context = context as usize;
     let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -180,6 +183,23 @@ fn context_of(driver: &Driver, domain: usize) -> Result<Option<ContextHandle>, F
     match number_of(driver, handle) {
         Ok(now) => Ok((now == number).then_some(handle)),
         Err(failure) if failure.took_the_memory() => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Waits for all work of the current context.
+fn wait_for_all(driver: &Driver) -> Result<(), Failure> {
+    let mut addr = 0;
+    // A free waits for the device as cuCtxSynchronize does, and leaves captures alone.
+    // SAFETY: the out-parameter is valid for writing.
+    match unsafe { driver.alloc(&mut addr, 1) } {
+        // SAFETY: it was allocated, and is freed once.
+        Ok(()) => unsafe { driver.free(addr) },
+        Err(failure) if failure.is_out_of_memory() => {
+            check_default_stream(driver)?;
+            // SAFETY: no pointers.
+            unsafe { driver.synchronize() }
+        }
         Err(failure) => Err(failure),
     }
 }
@@ -293,6 +313,30 @@ impl Streams for CudaStreams {
             // SAFETY: event and stream live.
             unsafe { driver.stream_wait(stream, event.handle, 0) }
         })
+    }
+
+    fn record_all(&self, event: Event) -> BackendResult<()> {
+        Self::with(|driver| {
+            let gone = Failure::destroyed_context("cuCtxRecordEvent");
+            let context = context_of(driver, event.domain)?.ok_or(gone)?;
+            within(driver, context, |driver| {
+                check_default_stream(driver)?;
+                // SAFETY: event and context live.
+                unsafe { driver.record_context(context, event.handle) }
+            })
+        })
+    }
+
+    fn synchronize(&self, domain: usize) -> BackendResult<()> {
+        let driver = driver()?;
+        let waited = context_of(driver, domain).and_then(|context| match context {
+            None => Ok(()),
+            Some(context) => within(driver, context, wait_for_all),
+        });
+        match waited {
+            Err(failure) if !failure.took_the_memory() => Err(failure.without_request(driver)),
+            _ => Ok(()),
+        }
     }
 
     fn retain(&self, capture: Capture, ended: Arc<AtomicBool>) -> BackendResult<()> {

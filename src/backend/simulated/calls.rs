@@ -133,6 +133,14 @@ impl Streams for SimulatedStreams {
         Ok(())
     }
 
+    fn record_all(&self, event: Event) -> BackendResult<()> {
+        world().record_all(event.domain, event)
+    }
+
+    fn synchronize(&self, domain: usize) -> BackendResult<()> {
+        world().synchronize(domain)
+    }
+
     fn retain(&self, capture: Capture, ended: Arc<AtomicBool>) -> BackendResult<()> {
         let mut world = world();
         let context = current(&mut world);

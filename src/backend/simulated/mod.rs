@@ -376,12 +376,8 @@ impl Backend for SimulatedBackend {
         world::world().record_default(self.context().domain(), event)
     }
 
-    fn record_all(&self, event: Event) -> BackendResult<()> {
-        world::world().record_all(self.context().domain(), event)
-    }
-
-    fn synchronize(&self) -> BackendResult<()> {
-        world::world().synchronize(self.context().domain())
+    fn wait_for_default(&self) -> BackendResult<()> {
+        world::world().wait_for_default(self.context().domain())
     }
 }
 

@@ -520,8 +520,14 @@ impl World {
 
     pub(super) fn synchronize(&mut self, context: usize) -> BackendResult<()> {
         self.begin_call(context, |calls| calls.synchronizations += 1)?;
-        self.check_no_capture(context, "synchronize")?;
         self.finish_context(context);
+        Ok(())
+    }
+
+    pub(super) fn wait_for_default(&mut self, context: usize) -> BackendResult<()> {
+        self.begin_call(context, |calls| calls.synchronizations += 1)?;
+        let stream = self.default_stream(context);
+        self.run(stream, usize::MAX);
         Ok(())
     }
 
