@@ -1530,7 +1530,6 @@ enum luma_status_t luma_free_async(void *ptr,
  * Errors: `LUMA_ERROR_INVALID_POINTER` when `ptr` is not the start of a live block; what the driver says
  * of the stream.
  */
-__attribute__((warn_unused_result))
 enum luma_status_t luma_record_stream(void *ptr,
                                       luma_stream_t stream);
 

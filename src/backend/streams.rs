@@ -203,12 +203,15 @@ pub trait Streams: Debug + Send + Sync {
     fn record_all(&self, event: Event) -> BackendResult<()>;
 
     /// Waits until all work is done that was queued in a context, whatever the stream. The one function
-    /// that waits. Work of a context that is gone is done. Where the device has no memory left for it, it may
-    /// fail and break captures as [`Streams::record_all`] does.
+    /// that waits. Work of a context that is gone is done.
+    ///
+    /// `spares_captures`: it waits by another call, which leaves captures alone, but of which the driver's
+    /// documentation says only that it may wait. Otherwise it fails while a stream is being captured, and
+    /// breaks captures as [`Streams::record_all`] does.
     ///
     /// # Errors
     /// What the driver fails with.
-    fn synchronize(&self, domain: usize) -> BackendResult<()>;
+    fn synchronize(&self, domain: usize, spares_captures: bool) -> BackendResult<()>;
 
     /// Sets `ended`, in any thread and at any time later, once neither the graph of a capture nor any
     /// graph or launch made from it is there any more: with the capture's failure at the earliest. The

@@ -68,7 +68,6 @@ pub extern "C" fn luma_free_async(ptr: *mut c_void, stream: luma_stream_t) -> lu
 /// Errors: `LUMA_ERROR_INVALID_POINTER` when `ptr` is not the start of a live block; what the driver says
 /// of the stream.
 #[unsafe(no_mangle)]
-#[must_use]
 pub extern "C" fn luma_record_stream(ptr: *mut c_void, stream: luma_stream_t) -> luma_status_t {
     call(|| {
         if ptr.is_null() {

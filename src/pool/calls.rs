@@ -196,8 +196,8 @@ impl Pool {
         state
     }
 
-    /// Waits until a backend call of another thread has ended. `false`: there is none, or time is
-    /// up.
+    /// Waits until a backend call of another thread has ended, or something was freed. `false`: there is no
+    /// such call, or time is up.
     pub(super) fn wait_for_others<'a>(
         &'a self,
         mut guard: Guard<'a>,
@@ -212,6 +212,8 @@ impl Pool {
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok((guard, false));
             }
+            guard.waiters += 1;
+            guard.set_express();
             self.sleepers.begin();
             let state = match left {
                 None => self.call_ended.wait(guard.0).ok(),
@@ -223,6 +225,8 @@ impl Pool {
             };
             self.sleepers.end();
             guard = self.usable(state.ok_or(Unusable::Poisoned)?)?;
+            guard.waiters = guard.waiters.saturating_sub(1);
+            guard.set_express();
         }
         let waited = guard.calls_ended != ended;
         Ok((guard, waited))

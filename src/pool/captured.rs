@@ -156,11 +156,14 @@ impl Open {
             }
         }
         if let (&[owner], false) = (&*owners, is_used) {
-            if owner.is_own {
-                return self.free_own(addr, turn, owner.capture);
+            if owner.is_own && turn.capture == Some(owner.capture) {
+                // Inside its capture it serves the stream again.
+                self.captures.release(addr);
+                return Ok(self.engine.free_in(addr, turn.lane, 0).ok());
             }
         }
-        // Work outside of the captures, on streams that nobody named, may use it yet.
+        // Work outside of the captures, whose order it is freed in, may use it yet; in a capture
+        // nobody knows whose.
         let slot = match turn.slot {
             Some(slot) => slot,
             None => self
@@ -192,22 +195,5 @@ impl Open {
         }
         self.captures.release(addr);
         Ok(Some(block))
-    }
-
-    /// Frees a block that belongs to one capture. Inside that it serves the stream again; elsewhere nobody,
-    /// until the graph is gone.
-    fn free_own(&mut self, addr: u64, turn: Turn, capture: u64) -> Result<Option<Block>> {
-        let lane = if turn.capture == Some(capture) {
-            Some(turn.lane)
-        } else {
-            self.captures
-                .outside(&mut self.engine, capture)
-                .map_err(host_memory)?
-        };
-        let Some(lane) = lane else {
-            return Ok(None);
-        };
-        self.captures.release(addr);
-        Ok(self.engine.free_in(addr, lane, 0).ok())
     }
 }

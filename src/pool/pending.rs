@@ -12,6 +12,7 @@ use super::{Guard, Open, Pool, Unusable};
 use crate::alloc::{Block, Request};
 use crate::backend::streams::{Event, Stream, StreamKey, Streams};
 use crate::backend::{Backend, BackendError, BackendResult};
+use crate::config::environment;
 use crate::error::{Result, Status};
 use crate::log::{self, Level};
 use crate::stream::barrier::Covered;
@@ -24,7 +25,7 @@ use std::time::{Duration, Instant};
 const FIRST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 /// One look finds the end of so many more rounds of events.
-const MOST_ROUNDS: u32 = 64;
+pub(super) const MOST_ROUNDS: u32 = 64;
 
 /// The pauses between looks.
 pub(super) struct Pauses(Duration);
@@ -43,16 +44,21 @@ impl Pauses {
 
 /// What became of the question to the default stream.
 enum Default {
-    /// All that was queued on it is done.
-    Idle,
+    /// All that was queued on it is done. What was taken to ask it.
+    Idle(Option<Event>),
     /// An event stands for it.
     Recorded(Event),
     /// It cannot be asked now. What was taken to ask it.
     Unknown(Option<Event>),
 }
 
-fn wait_for_all(streams: &dyn Streams, domain: usize, may_wait: bool) -> Covered {
-    if may_wait && streams.synchronize(domain).is_ok() {
+fn wait_for_all(
+    streams: &dyn Streams,
+    domain: usize,
+    may_wait: bool,
+    spares_captures: bool,
+) -> Covered {
+    if may_wait && streams.synchronize(domain, spares_captures).is_ok() {
         Covered::Done
     } else {
         Covered::Not
@@ -64,7 +70,7 @@ fn synchronize(backend: &dyn Backend) -> BackendResult<()> {
     let Some(streams) = backend.stream_source().streams() else {
         return Ok(());
     };
-    streams.synchronize(backend.domain()?)
+    streams.synchronize(backend.domain()?, false)
 }
 
 /// What giving back may wait for.
@@ -126,7 +132,7 @@ fn wait_until(
 
 fn ask_default(backend: &dyn Backend, streams: &dyn Streams, unused: Option<Event>) -> Default {
     match backend.is_default_idle() {
-        Ok(true) => return Default::Idle,
+        Ok(true) => return Default::Idle(unused),
         Ok(false) => {}
         Err(_) => return Default::Unknown(unused),
     }
@@ -227,8 +233,11 @@ impl Pool {
         open.queries = queries;
         if let (Some((slot, number, _)), Some(answer)) = (default, answer) {
             match answer {
-                Default::Idle => {
+                Default::Idle(unused) => {
                     any = true;
+                    if let Some(event) = unused {
+                        open.streams.events.put(event);
+                    }
                     open.streams.advance(&mut open.engine, slot, number + 1);
                 }
                 Default::Recorded(event) => open.recorded(slot, number, Some(event), true),
@@ -257,9 +266,9 @@ impl Pool {
 
     /// For a request that would fail: finds out when all work of all streams is done, where something waits
     /// for a record that nobody may ever make. By an event for everything, which is waited for like others;
-    /// where that cannot be had, by waiting, if there is nothing else to wait for.
-    pub(super) fn cover_orphans<'a>(&'a self, guard: Guard<'a>) -> Result<Guard<'a>> {
-        let may_wait = !guard.has_outstanding();
+    /// where that cannot be had, by waiting, if there is nothing else to wait for. `true`: some is done.
+    pub(super) fn cover_orphans<'a>(&'a self, guard: Guard<'a>) -> Locked<'a, bool> {
+        let may_wait = !guard.has_outstanding() && !environment().oom_wait.is_zero();
         // An event for everything breaks captures.
         let may_record = !guard.captures.are_open();
         self.end_orphans(guard, move |streams, domain| {
@@ -271,7 +280,7 @@ impl Pool {
                     streams.destroy_event(event);
                 }
             }
-            wait_for_all(streams, domain, may_wait)
+            wait_for_all(streams, domain, may_wait, !may_record)
         })
     }
 
@@ -280,18 +289,21 @@ impl Pool {
     pub(super) fn settle<'a>(&'a self, guard: Guard<'a>) -> Result<Guard<'a>> {
         let (guard, _) = self.collect(guard)?;
         let may_wait = !guard.has_outstanding();
-        self.end_orphans(guard, move |streams, domain| {
-            wait_for_all(streams, domain, may_wait)
-        })
+        let spares_captures = guard.captures.are_open();
+        let (guard, _) = self.end_orphans(guard, move |streams, domain| {
+            wait_for_all(streams, domain, may_wait, spares_captures)
+        })?;
+        Ok(guard)
     }
 
     fn end_orphans<'a>(
         &'a self,
         mut guard: Guard<'a>,
         cover: impl Fn(&dyn Streams, usize) -> Covered,
-    ) -> Result<Guard<'a>> {
+    ) -> Locked<'a, bool> {
+        let mut is_done = false;
         let Some(streams) = guard.source.streams().filter(|_| !in_backend()) else {
-            return Ok(guard);
+            return Ok((guard, is_done));
         };
         for domain in guard.streams.orphans_domains().map_err(host_memory)? {
             let below = guard.streams.begin_barrier(domain).map_err(host_memory)?;
@@ -302,6 +314,7 @@ impl Pool {
                     Err(_) => Covered::Not,
                 }
             })?;
+            is_done |= matches!(covered, Covered::Done);
             let open = &mut *guard;
             open.calls.event_records += u64::from(matches!(covered, Covered::By(_)));
             let surplus = open.streams.end_barrier(&mut open.engine, below, covered);
@@ -309,7 +322,7 @@ impl Pool {
                 open.streams.events.put(event);
             }
         }
-        Ok(guard)
+        Ok((guard, is_done))
     }
 
     /// Waits a moment, or until something is freed or a backend call ends.
@@ -340,10 +353,11 @@ impl Pool {
         deadline: Option<Instant>,
         steps: &mut Steps,
     ) -> Locked<'a, bool> {
-        if in_backend() || !guard.engine.is_separate() {
+        let begun = Instant::now();
+        let is_late = deadline.is_some_and(|deadline| begun >= deadline);
+        if is_late || in_backend() || !guard.engine.is_separate() {
             return Ok((guard, false));
         }
-        let begun = Instant::now();
         let mut pauses = Pauses::new();
         let mut has_waited = false;
         let is_changed = loop {
@@ -465,7 +479,7 @@ impl Pool {
             let _ = synchronize(&*open.backend);
             let others = open.streams.domains().unwrap_or_default();
             for domain in others.into_iter().flatten() {
-                let _ = streams.synchronize(domain);
+                let _ = streams.synchronize(domain, false);
             }
         } else {
             let _ = Self::quiesce(&*open.backend, open.home, Patience::Endless);

@@ -9,7 +9,7 @@ use super::give_back::{Amount, MOST_GIVE_BACKS};
 use super::growth::{Grown, Refusal, host_memory};
 use super::oom::{self, HandlerRound, Inputs, Steps};
 use super::ordered::Turn;
-use super::pending::Patience;
+use super::pending::{MOST_ROUNDS, Patience};
 use super::{Guard, Open, Pool};
 use crate::alloc::chunk::NIL;
 use crate::alloc::{Block, Request};
@@ -161,8 +161,10 @@ impl Pool {
                 }
             }
             if possible && !waited && guard.could_fit_settled(request) {
-                guard = self.cover_orphans(guard)?;
-                (guard, waited) = self.wait_for_pending(guard, deadline, &mut steps)?;
+                (guard, waited) = self.cover_orphans(guard)?;
+                if !waited {
+                    (guard, waited) = self.wait_for_pending(guard, deadline, &mut steps)?;
+                }
             }
             if waited {
                 if let Some(block) = guard.look(request)? {
@@ -219,7 +221,7 @@ impl Pool {
         if !guard.engine.is_separate() {
             return Ok((guard, None));
         }
-        loop {
+        for _ in 0..MOST_ROUNDS {
             let progress;
             (guard, progress) = self.collect_once(guard)?;
             // Also without progress: another thread may have freed something while the lock was released.
@@ -244,6 +246,9 @@ impl Pool {
     ) -> Locked<'a, Result<Block>> {
         guard.collect_captures();
         if let Some(block) = guard.look(request)? {
+            return Ok((guard, Ok(block)));
+        }
+        if let Some(block) = guard.engine.gather(request, &[]).map_err(host_memory)? {
             return Ok((guard, Ok(block)));
         }
         let grown;

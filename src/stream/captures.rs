@@ -16,9 +16,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Blocks freed outside of their capture lie in the lane of this stream, which asks for nothing.
-const OUTSIDE: StreamKey = StreamKey::UNKNOWN;
-
 #[derive(Debug)]
 struct Captured {
     id: u64,
@@ -118,15 +115,6 @@ impl Captures {
         let lane = engine.open_lane()?;
         captured.lanes.push((key, lane));
         Ok(Some(lane))
-    }
-
-    /// The lane of what is freed outside of the capture.
-    pub fn outside(
-        &mut self,
-        engine: &mut Engine,
-        id: u64,
-    ) -> Result<Option<Lane>, HostMemoryExhausted> {
-        self.lane(engine, id, OUTSIDE)
     }
 
     /// Makes room for one more block that is freed and waits for the capture.

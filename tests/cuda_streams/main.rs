@@ -30,7 +30,7 @@ extern "C" fn nothing(_: *mut c_void) {}
 
 /// Waits for all work of a backend's context.
 fn synchronize(backend: &dyn Backend) -> luma::backend::BackendResult<()> {
-    streams().synchronize(backend.domain()?)
+    streams().synchronize(backend.domain()?, true)
 }
 
 #[test]

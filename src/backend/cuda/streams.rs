@@ -189,18 +189,18 @@ fn context_of(driver: &Driver, domain: usize) -> Result<Option<ContextHandle>, F
 
 /// Waits for all work of the current context.
 fn wait_for_all(driver: &Driver) -> Result<(), Failure> {
+    check_default_stream(driver)?;
+    // SAFETY: no pointers.
+    unsafe { driver.synchronize() }
+}
+
+/// The same by a free, which waits for the device, and which captures permit in the relaxed mode.
+fn wait_by_a_free(driver: &Driver) -> Result<(), Failure> {
     let mut addr = 0;
-    // A free waits for the device as cuCtxSynchronize does, and leaves captures alone.
-    // SAFETY: the out-parameter is valid for writing.
-    match unsafe { driver.alloc(&mut addr, 1) } {
-        // SAFETY: it was allocated, and is freed once.
-        Ok(()) => unsafe { driver.free(addr) },
-        Err(failure) if failure.is_out_of_memory() => {
-            check_default_stream(driver)?;
-            // SAFETY: no pointers.
-            unsafe { driver.synchronize() }
-        }
-        Err(failure) => Err(failure),
+    // SAFETY: the out-parameter is valid for writing; what was allocated is freed once.
+    unsafe {
+        driver.alloc(&mut addr, 1)?;
+        driver.free(addr)
     }
 }
 
@@ -327,10 +327,11 @@ impl Streams for CudaStreams {
         })
     }
 
-    fn synchronize(&self, domain: usize) -> BackendResult<()> {
+    fn synchronize(&self, domain: usize, spares_captures: bool) -> BackendResult<()> {
         let driver = driver()?;
         let waited = context_of(driver, domain).and_then(|context| match context {
             None => Ok(()),
+            Some(context) if spares_captures => within(driver, context, wait_by_a_free),
             Some(context) => within(driver, context, wait_for_all),
         });
         match waited {

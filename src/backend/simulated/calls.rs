@@ -137,8 +137,8 @@ impl Streams for SimulatedStreams {
         world().record_all(event.domain, event)
     }
 
-    fn synchronize(&self, domain: usize) -> BackendResult<()> {
-        world().synchronize(domain)
+    fn synchronize(&self, domain: usize, spares_captures: bool) -> BackendResult<()> {
+        world().synchronize(domain, spares_captures)
     }
 
     fn retain(&self, capture: Capture, ended: Arc<AtomicBool>) -> BackendResult<()> {

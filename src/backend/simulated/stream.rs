@@ -290,7 +290,9 @@ mod tests {
         two.default_stream().queue();
         two.default_stream().finish();
         assert_eq!(two.is_default_idle(), Ok(false));
-        streams().synchronize(two.context().domain()).unwrap();
+        streams()
+            .synchronize(two.context().domain(), false)
+            .unwrap();
         assert_eq!(two.is_default_idle(), Ok(true));
         assert!(stream.is_idle());
         assert_eq!(streams().place(Stream::DEFAULT), Ok(Place::DEFAULT));

@@ -518,8 +518,15 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn synchronize(&mut self, context: usize) -> BackendResult<()> {
+    pub(super) fn synchronize(
+        &mut self,
+        context: usize,
+        spares_captures: bool,
+    ) -> BackendResult<()> {
         self.begin_call(context, |calls| calls.synchronizations += 1)?;
+        if !spares_captures {
+            self.check_no_capture(context, "synchronize")?;
+        }
         self.finish_context(context);
         Ok(())
     }
