@@ -111,6 +111,14 @@ fn hash(addr: u64) -> (usize, u8) {
 }
 
 impl AddressMap {
+    /// A map without entries.
+    pub const fn new() -> Self {
+        Self {
+            buckets: Vec::new(),
+            len: 0,
+        }
+    }
+
     /// Entries.
     pub fn len(&self) -> usize {
         self.len

@@ -64,8 +64,8 @@ pub struct Chunk {
     pub rank: u8,
     /// What it is at the moment.
     pub state: State,
-    /// Free, or marked for a backend call that takes its memory: the lane. Live: of no meaning here,
-    /// 0 when it is handed out. Otherwise 0.
+    /// Free, or marked for a backend call that takes its memory: the lane. Live: who adopted it
+    /// ([`super::Engine::adopt`]) or marked it, 0 when it is handed out. Otherwise 0.
     pub tag: u16,
 }
 

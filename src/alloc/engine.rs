@@ -201,7 +201,7 @@ impl Engine {
     }
 
     /// Serves a request from free chunks. `None`: none of them fits.
-    #[inline]
+    #[inline(always)]
     pub fn allocate(&mut self, request: &Request) -> Result<Option<Block>, HostMemoryExhausted> {
         self.chunks.reserve(2)?;
         self.live.reserve(|id| self.chunks[id].addr)?;
@@ -299,7 +299,7 @@ impl Engine {
 
     /// Frees the block that begins at `addr` into `HOME`, at time `freed_at` of its clock (0 if that
     /// does not matter).
-    #[inline]
+    #[inline(always)]
     pub fn free(&mut self, addr: u64, freed_at: u64) -> Result<Block, NotLive> {
         let (id, block) = self.end_live(addr, |chunk| {
             chunk.tag = HOME;
@@ -440,6 +440,53 @@ impl Engine {
             addr,
             size: self.chunks[id].size,
         })
+    }
+
+    /// Notes who else keeps books of the live block at `addr`: the bytes that were asked for count
+    /// there from now on, and here as none. `tag` is not 0. `false`: no block is live there.
+    pub fn adopt(&mut self, addr: u64, tag: u16) -> bool {
+        let Some(id) = self.live.get(addr, |id| self.chunks[id].addr) else {
+            return false;
+        };
+        let chunk = &mut self.chunks[id];
+        chunk.tag = tag;
+        self.usage.requested -= chunk.requested();
+        chunk.set_live(0);
+        true
+    }
+
+    /// Ends what [`Engine::adopt`] began: `requested` bytes count here again.
+    pub fn disown(&mut self, addr: u64, requested: u64) {
+        if let Some(id) = self.live.get(addr, |id| self.chunks[id].addr) {
+            let chunk = &mut self.chunks[id];
+            chunk.tag = 0;
+            chunk.set_live(requested);
+            self.usage.requested += requested;
+        }
+    }
+
+    /// Frees an adopted block that [`Usage::allocated`] does not count: neither before nor afterwards.
+    pub fn free_uncounted(&mut self, addr: u64) -> Result<Block, NotLive> {
+        let block = self.block_at(addr).ok_or(NotLive)?;
+        self.usage.allocated += block.size;
+        self.free(addr, 0)
+    }
+
+    /// How many bytes can be allocated before the peak rises.
+    pub fn below_peak(&self) -> u64 {
+        self.usage.peak_allocated - self.usage.allocated
+    }
+
+    /// Counts bytes as allocated that are about to be, by whoever adopts blocks.
+    pub fn promise(&mut self, bytes: u64) {
+        let usage = &mut self.usage;
+        usage.allocated += bytes;
+        usage.peak_allocated = usage.peak_allocated.max(usage.allocated);
+    }
+
+    /// Takes back what [`Engine::promise`] or the free of a block gave.
+    pub fn take_promise(&mut self, bytes: u64) {
+        self.usage.allocated -= bytes;
     }
 
     /// The tag of the live block that begins at `addr`: 0 since it was handed out, or what

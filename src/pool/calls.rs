@@ -80,6 +80,7 @@ impl Drop for InFlight<'_> {
         // The backend panicked: nobody knows what it has done. What the pool holds is neither used
         // nor given back any more.
         self.pool.broken.store(true, Ordering::Relaxed);
+        self.pool.abandon_caches();
         std::mem::forget(state.take());
     }
 }

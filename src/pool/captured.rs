@@ -34,7 +34,7 @@ impl Pool {
             );
             return Ok((guard, Err(error)));
         }
-        if let Err(error) = guard.separate() {
+        if let Err(error) = self.separate(&mut guard) {
             return Ok((guard, Err(host_memory(error))));
         }
         if !guard.captures.knows(capture.id) {

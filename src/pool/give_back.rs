@@ -286,6 +286,7 @@ impl Open {
         beside: [u32; 2],
         page: Option<u64>,
     ) -> Result<Vec<Planned>, HostMemoryExhausted> {
+        self.empty_caches();
         // An idle range goes as a whole, unless the request is to grow from it.
         let mut idle = Vec::new();
         for (id, bytes) in self.engine.idle_regions() {

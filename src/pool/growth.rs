@@ -179,6 +179,7 @@ impl Pool {
             return Ok((guard, None));
         };
         for _ in 0..MOST_GIVE_BACKS {
+            guard.empty_caches();
             let available = guard.available();
             let plan = guard
                 .engine

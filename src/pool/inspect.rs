@@ -1,7 +1,7 @@
 #![forbid(unsafe_code)]
 //! What a pool says of itself.
 
-use super::{Open, Pool};
+use super::{Open, Pool, caches};
 use crate::alloc::Located;
 use crate::backend::Memory;
 use crate::error::{Error, Result, Status};
@@ -11,11 +11,7 @@ use crate::text::text;
 impl Pool {
     /// The bytes of the live block that begins at `addr`; `None` if none does.
     pub fn usable_size(&self, addr: u64) -> Option<u64> {
-        self.lock()
-            .ok()?
-            .engine
-            .block_at(addr)
-            .map(|block| block.size)
+        self.lock().ok()?.block_at(addr).map(|block| block.size)
     }
 
     /// Whether the pool takes calls.
@@ -26,7 +22,7 @@ impl Pool {
     /// What lies at `addr`.
     pub fn locate(&self, addr: u64) -> Located {
         self.lock()
-            .map_or(Located::Foreign, |guard| guard.engine.locate(addr))
+            .map_or(Located::Foreign, |guard| guard.locate(addr))
     }
 
     /// Where `addr` lies in the pool's memory, when the pool last got a region: the larger the later.
@@ -38,26 +34,26 @@ impl Pool {
     /// The figures at this moment. Blocks whose work has ended are taken in first.
     pub fn stats(&self) -> Result<Stats> {
         let (guard, _) = self.collect(self.lock()?)?;
-        let (usage, calls) = (guard.engine.usage(), guard.calls);
+        let (usage, calls, cached) = (guard.engine.usage(), guard.calls, guard.cached());
         Ok(Stats {
-            allocated_bytes: usage.allocated,
+            allocated_bytes: usage.allocated - cached.room,
             reserved_bytes: usage.reserved,
             peak_bytes: usage.peak_allocated,
-            live_blocks: usage.live,
-            free_blocks: guard.engine.free_blocks() as u64,
+            live_blocks: usage.live - cached.blocks,
+            free_blocks: guard.engine.free_blocks() as u64 + cached.blocks,
             segments: guard.engine.segments() as u64,
             backend_allocations: calls.backend_allocations,
             backend_releases: calls.backend_releases,
-            requested_bytes: usage.requested,
+            requested_bytes: usage.requested + cached.requested,
             peak_reserved_bytes: usage.peak_reserved,
-            largest_free_block: guard.engine.largest_settled(),
+            largest_free_block: guard.engine.largest_settled().max(cached.largest),
             memory_limit: if guard.limit == u64::MAX {
                 0
             } else {
                 guard.limit
             },
-            alloc_calls: calls.allocations,
-            free_calls: calls.frees,
+            alloc_calls: calls.allocations + cached.allocations,
+            free_calls: calls.frees + cached.frees,
             alloc_retries: calls.retries,
             out_of_memory_count: calls.out_of_memory,
             pending_bytes: guard.engine.pending_bytes() + guard.quarantined(),
@@ -72,23 +68,18 @@ impl Pool {
 
     /// Begins both peaks anew at what is held now.
     pub fn reset_peak(&self) -> Result<()> {
-        self.lock()?.engine.reset_peak();
+        self.lock()?.reset_peak();
         Ok(())
     }
 
     /// Host bytes that book-keeping takes.
     pub fn footprint(&self) -> Result<usize> {
-        Ok(self.lock()?.engine.footprint())
+        Ok(self.lock()?.footprint())
     }
 
     /// Live blocks in the order of addresses: address, size, bytes asked for.
     pub fn live_blocks(&self) -> Result<Vec<(u64, u64, u64)>> {
-        let guard = self.lock()?;
-        Ok(guard
-            .engine
-            .live_blocks()
-            .map(|(block, requested)| (block.addr, block.size, requested))
-            .collect())
+        Ok(self.lock()?.live_blocks())
     }
 
     /// Whether the host may read and write the pool's memory.
@@ -143,13 +134,13 @@ impl Open {
     /// Why `addr` cannot be freed.
     #[cold]
     pub(super) fn describe_bad_free(&self, addr: u64) -> Error {
-        let message = match self.engine.locate(addr) {
+        let message = match self.locate(addr) {
             Located::Foreign => text!("{addr:#x} is not from this pool"),
             Located::Free => {
                 let checked = self.checked.as_ref();
                 checked
                     .and_then(|checked| checked.describe(addr, self.calls.allocations))
-                    .unwrap_or_else(|| text!("{addr:#x} is free already, or was never handed out"))
+                    .unwrap_or_else(|| caches::free_already_message(addr))
             }
             Located::Start { block } | Located::Inside { block } => text!(
                 "{addr:#x} is {} bytes inside the block of {} bytes at {:#x}; only that address frees it",

@@ -29,6 +29,9 @@ impl Pool {
             ));
         }
         let mut state = self.lock_when_quiet(None);
+        if let Some(open) = &mut *state {
+            self.stop_caches(open);
+        }
         let Some(mut open) = state.take() else {
             return Err(self.why_closed().into());
         };
@@ -136,6 +139,7 @@ impl Open {
     fn free_all(&mut self) {
         self.record_all_freed();
         self.forget_checked();
+        self.give_up_caches();
         self.engine.free_all();
         self.forget_streams();
         self.segmenter = Segmenter::new(*self.policy());

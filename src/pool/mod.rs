@@ -6,6 +6,7 @@
 //! afterwards. What an allocation does, in order, is [`Pool::allocate`] and then `serve`.
 //!
 //! - [`config`]: how a pool is made;
+//! - `caches`: thread caches, where threads contend for the lock;
 //! - `serve`: the order of a request that no free block fits;
 //! - `ordered`: allocating and freeing in the order of streams;
 //! - `captured`: the same while a stream is being captured;
@@ -20,6 +21,7 @@
 //! - [`registry`]: all pools of the process by their handles, and forks;
 //! - [`defaults`]: the default pools.
 
+mod caches;
 mod calls;
 mod captured;
 pub mod checked;
@@ -48,6 +50,7 @@ use crate::config::environment;
 use crate::error::{Error, Result, Status};
 use crate::stream::{Captures, Query, Table};
 use crate::text::text;
+use caches::Caches;
 use calls::Sleepers;
 use oom::Steps;
 use ordered::{Passed, Turn};
@@ -65,6 +68,9 @@ pub struct Pool {
     source: AtomicU8,
     /// Whether a backend panicked in a call, whose outcome nobody knows.
     broken: AtomicBool,
+    /// Whether there are thread caches.
+    switch: caches::Switch,
+    caches: Arc<Caches>,
 }
 
 /// What a pool is while it is open.
@@ -126,6 +132,10 @@ pub(crate) struct Open {
     record: bool,
     /// Whether any of both.
     is_watched: bool,
+    /// The thread caches, once there are any.
+    caches: Option<Arc<Caches>>,
+    /// Whether there may be any, by the preset and as long as nobody stopped them.
+    is_cacheable: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -229,6 +239,8 @@ impl Open {
             queries: Vec::new(),
             polling: false,
             waiters: 0,
+            caches: None,
+            is_cacheable: config.preset == Preset::Default,
         };
         open.set_express();
         Ok(open)
@@ -255,8 +267,13 @@ impl Open {
     }
 
     fn check(&self) -> Result<()> {
+        let caches = self.caches.as_deref().map(Caches::lock_all);
         let usage = self.engine.usage();
-        let checked = self.engine.check().and_then(|()| {
+        let checked = match &caches {
+            Some(caches) => caches.check(&self.engine),
+            None => self.engine.check(),
+        };
+        let checked = checked.and_then(|()| {
             if usage.reserved > self.limit {
                 return Err(format!(
                     "{} bytes are reserved and the limit is {}",
@@ -271,13 +288,15 @@ impl Open {
 
 impl Pool {
     /// A pool that is not open: every call fails.
-    pub(crate) const fn closed() -> Self {
+    pub(crate) fn closed() -> Self {
         Self {
             state: Mutex::new(None),
             call_ended: Condvar::new(),
             sleepers: Sleepers::none(),
             source: AtomicU8::new(0),
             broken: AtomicBool::new(false),
+            switch: caches::Switch::off(),
+            caches: Arc::default(),
         }
     }
 
@@ -306,7 +325,9 @@ impl Pool {
         self.broken.store(false, Ordering::Relaxed);
         // Whoever finds the pool open has its lock, or a handle that was made after this.
         self.source.store(open.source.into(), Ordering::Relaxed);
-        *self.state.lock().map_err(|_| Unusable::Poisoned)? = Some(open);
+        let mut state = self.state.lock().map_err(|_| Unusable::Poisoned)?;
+        self.abandon_caches();
+        *state = Some(open);
         Ok(())
     }
 
@@ -332,10 +353,10 @@ impl Pool {
 
     #[inline(always)]
     fn lock(&self) -> Result<Guard<'_>, Unusable> {
-        match self.state.lock() {
+        match self.state.try_lock() {
             Ok(state) if state.is_some() => Ok(Guard(state)),
             Ok(_) => Err(self.why_closed()),
-            Err(_) => Err(Unusable::Poisoned),
+            Err(reason) => self.lock_after_waiting(reason),
         }
     }
 
@@ -364,7 +385,19 @@ impl Pool {
         let Some(request) = Request::new(bytes, align) else {
             return self.refuse_oversized(bytes, align);
         };
-        let mut guard = self.lock()?;
+        if self.switch.is_on() && passed.stream.is_default() {
+            return self.allocate_cached(&request);
+        }
+        self.allocate_locked(self.lock()?, request, passed)
+    }
+
+    #[inline(always)]
+    fn allocate_locked(
+        &self,
+        mut guard: Guard<'_>,
+        request: Request,
+        passed: Passed,
+    ) -> Result<Option<u64>> {
         let open = &mut *guard;
         open.calls.allocations += 1;
         if !Self::is_express(open, passed) {
@@ -380,10 +413,14 @@ impl Pool {
     #[cold]
     fn allocate_in_order(
         &self,
-        guard: Guard<'_>,
+        mut guard: Guard<'_>,
         mut request: Request,
         passed: Passed,
     ) -> Result<Option<u64>> {
+        if guard.caches.is_some() && passed.stream.is_default() {
+            guard.calls.allocations -= 1;
+            return self.allocate_past_cache(guard, &request, None);
+        }
         let (mut guard, turn) = self.enter(guard, passed)?;
         let turn = match turn {
             Ok(turn) => turn,
@@ -462,6 +499,7 @@ impl Pool {
         };
         let inputs;
         (guard, inputs) = self.ask_inputs(guard, Steps::default())?;
+        guard.empty_caches();
         let error = guard.out_of_memory(&request, &inputs);
         self.conclude(guard, &request, Err(error))
     }
@@ -477,7 +515,14 @@ impl Pool {
 
     #[inline(always)]
     fn free_for(&self, addr: u64, passed: Passed) -> Result<()> {
-        let mut guard = self.lock()?;
+        if self.switch.is_on() && passed.stream.is_default() {
+            return self.free_cached(addr);
+        }
+        self.free_locked(self.lock()?, addr, passed)
+    }
+
+    #[inline(always)]
+    fn free_locked(&self, mut guard: Guard<'_>, addr: u64, passed: Passed) -> Result<()> {
         let open = &mut *guard;
         if !Self::is_express(open, passed) {
             return self.free_in_order(guard, addr, passed);

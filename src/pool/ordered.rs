@@ -86,12 +86,15 @@ pub(super) fn failed(error: BackendError) -> Error {
 impl Open {
     /// Decides which stream's calls take the short way: those of the only one there is.
     pub(super) fn set_express(&mut self) {
-        let is_plain = !self.is_watched && !self.engine.is_separate() && self.waiters == 0;
+        let is_plain = !self.is_watched
+            && !self.engine.is_separate()
+            && self.waiters == 0
+            && self.caches.is_none();
         self.express = if is_plain { self.home } else { None };
     }
 
     /// Begins to tell streams apart.
-    pub(super) fn separate(&mut self) -> Result<(), HostMemoryExhausted> {
+    fn separate(&mut self) -> Result<(), HostMemoryExhausted> {
         if !self.engine.is_separate() {
             self.empty_quarantine();
         }
@@ -131,6 +134,14 @@ impl Open {
 }
 
 impl Pool {
+    /// Begins to tell streams apart. Thread caches know one stream only.
+    pub(super) fn separate(&self, open: &mut Open) -> Result<(), HostMemoryExhausted> {
+        if open.caches.is_some() {
+            self.stop_caches(open);
+        }
+        open.separate()
+    }
+
     /// What a stream is that a caller names.
     pub(super) fn passed(&self, stream: Stream) -> Result<Passed> {
         if stream.is_default() {
@@ -205,7 +216,7 @@ impl Pool {
     pub fn record_stream(&self, addr: u64, stream: Stream) -> Result<()> {
         let passed = self.passed(stream)?;
         let guard = self.lock()?;
-        if guard.engine.block_at(addr).is_none() {
+        if guard.block_at(addr).is_none() {
             return Err(guard.describe_bad_free(addr));
         }
         if guard.source.streams().is_none() {
@@ -214,11 +225,11 @@ impl Pool {
         let mut guard = guard;
         // Also for the one stream that a pool knows: the block may be freed in the order of another one.
         guard.home.get_or_insert(passed.place.key);
-        guard.separate().map_err(host_memory)?;
+        self.separate(&mut guard).map_err(host_memory)?;
         let (mut guard, turn) = self.enter(guard, passed)?;
         let turn = turn?;
         // The lock was released for a stream that is new.
-        if guard.engine.block_at(addr).is_none() {
+        if guard.block_at(addr).is_none() {
             return Err(guard.describe_bad_free(addr));
         }
         let open = &mut *guard;
@@ -256,7 +267,7 @@ impl Pool {
         if !is_known || passed.stream.is_default() || passed.place.capture.is_some() {
             return Ok(());
         }
-        guard.separate().map_err(host_memory)?;
+        self.separate(&mut guard).map_err(host_memory)?;
         let (mut guard, turn) = self.enter(guard, passed)?;
         let turn = turn?;
         if let Some(slot) = turn.slot {
@@ -308,8 +319,8 @@ impl Pool {
                 return Ok((guard, Ok(Turn::plain(stream))));
             }
         }
-        let entered = open
-            .separate()
+        let entered = self
+            .separate(open)
             .and_then(|()| open.slot_of(place.key, domain))
             .map(|slot| Turn {
                 stream,
@@ -342,7 +353,10 @@ impl Pool {
     /// Frees a block in the order of a stream, where more is to be done than to list it.
     #[cold]
     pub(super) fn free_in_order(&self, guard: Guard<'_>, addr: u64, passed: Passed) -> Result<()> {
-        if guard.engine.block_at(addr).is_none() {
+        if guard.caches.is_some() && passed.stream.is_default() {
+            return self.free_past_cache(guard, addr, None);
+        }
+        if guard.block_at(addr).is_none() {
             return refuse_free(guard, addr);
         }
         let (mut guard, turn) = self.enter(guard, passed)?;

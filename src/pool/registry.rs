@@ -6,7 +6,7 @@
 //! slot that says so, and one that is used while another thread destroys the pool finds it closed.
 
 use super::oom::Elsewhere;
-use super::{Open, Pool, PoolConfig, checked, defaults, oom, recorder};
+use super::{Open, Pool, PoolConfig, caches, checked, defaults, oom, recorder};
 use crate::alloc::Located;
 use crate::error::{Error, Result, Status};
 use crate::log;
@@ -251,6 +251,7 @@ pub(super) fn forget_device(device: i32) -> Result<bool> {
 /// Everything that is locked while the process forks, so that the child finds nothing half done.
 pub(crate) struct ForkGuard {
     record: Option<recorder::ForkGuard>,
+    caches: Vec<caches::Locked<'static>>,
     pools: Vec<MutexGuard<'static, Option<Open>>>,
     _stacks: MutexGuard<'static, ()>,
     _handlers: MutexGuard<'static, oom::Handlers>,
@@ -264,12 +265,14 @@ pub(crate) struct ForkGuard {
 pub(crate) fn lock_for_fork() -> ForkGuard {
     let making = defaults::lock_making_for_fork();
     let registry = registry();
-    let pools = registry
-        .slots()
-        .map(|slot| slot.pool.lock_for_fork())
-        .collect();
+    let (mut pools, mut caches) = (Vec::new(), Vec::new());
+    for slot in registry.slots() {
+        pools.push(slot.pool.lock_for_fork());
+        caches.extend(slot.pool.lock_caches_for_fork());
+    }
     ForkGuard {
         record: recorder::lock_for_fork(),
+        caches,
         pools,
         _stacks: checked::lock_for_fork(),
         _handlers: oom::lock_for_fork(),
@@ -283,6 +286,8 @@ impl ForkGuard {
     /// In the child, which has a copy of the host's memory and no other thread: backend calls that
     /// other threads had begun will not end, and the calls of this process are not the parent's.
     pub(crate) fn in_child(mut self) {
+        self.caches.clear();
+        caches::after_fork();
         for state in self.pools.iter_mut().filter_map(|state| state.as_mut()) {
             state.after_fork();
         }

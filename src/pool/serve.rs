@@ -99,6 +99,8 @@ impl Pool {
                 }
                 continue;
             }
+            // What was freed meanwhile is to count.
+            guard.empty_caches();
             let possible = guard.could_ever_hold(request);
             if possible && guard.policy().release_on_failure && give_backs < MOST_GIVE_BACKS {
                 let mut given = 0;
@@ -293,6 +295,9 @@ impl Open {
     /// Serves a request from free blocks. Wherever there is a place it is found: memory that a plan
     /// put where an alignment needs it must not be passed over, or growing would go on.
     pub(super) fn look(&mut self, request: &Request) -> Result<Option<Block>> {
+        let engine = &mut self.engine;
+        // Locked until the block is taken: then the peak may rise.
+        let _empty = self.caches.as_deref().map(|caches| caches.emptied(engine));
         self.engine
             .allocate_exhaustively(request)
             .map_err(host_memory)

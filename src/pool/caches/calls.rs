@@ -1,0 +1,272 @@
+#![forbid(unsafe_code)]
+//! Allocating and freeing with caches, and when a pool has any.
+
+use super::cache::{Cache, Refused};
+use super::{Caches, Locked, Sums, Switch, slots};
+use crate::alloc::{HostMemoryExhausted, NotLive, Request};
+use crate::backend::streams::{Stream, StreamKey};
+use crate::error::{Error, Result, Status};
+use crate::pool::ordered::{Passed, Turn};
+use crate::pool::{Guard, Open, Pool, Unusable};
+use crate::size::GRAIN;
+use crate::text::{Text, text};
+use std::sync::TryLockError;
+use std::sync::atomic::Ordering;
+
+/// How often threads wait for a pool's lock before it gets caches. Waits are rare where threads
+/// allocate now and then, and follow each other where they do little else.
+const WAITS: u32 = 64;
+
+impl Switch {
+    pub(in crate::pool) const fn off() -> Self {
+        Self {
+            is_on: std::sync::atomic::AtomicBool::new(false),
+            waits: std::sync::atomic::AtomicU32::new(0),
+        }
+    }
+
+    /// Whether there are caches. See [`Switch`] for what a late answer does.
+    #[inline(always)]
+    pub(in crate::pool) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, is_on: bool) {
+        self.is_on.store(is_on, Ordering::Relaxed);
+        self.waits.store(0, Ordering::Relaxed);
+    }
+}
+
+impl Open {
+    /// Whether the pool may have caches. It must know the default stream only, its preset must leave the choice of addresses to luma, a block
+    /// must be as large as its request, and debug mode and a record want to see each call in its order.
+    fn may_cache(&self) -> bool {
+        self.is_cacheable
+            && !self.is_watched
+            && self.policy().min_split == GRAIN
+            && self.home == Some(StreamKey::DEFAULT)
+            && !self.engine.is_separate()
+    }
+
+    /// Frees all cached blocks. Other threads may cache further ones as soon as this returns.
+    pub(in crate::pool) fn empty_caches(&mut self) {
+        if let Some(caches) = &self.caches {
+            drop(caches.emptied(&mut self.engine));
+        }
+    }
+
+    /// Makes the engine the only one that keeps books of blocks, as long as nobody allocates.
+    pub(in crate::pool) fn give_up_caches(&mut self) {
+        if let Some(caches) = &self.caches {
+            let mut all = caches.lock_all();
+            let sums = all.sums();
+            all.give_up(&mut self.engine);
+            self.calls.allocations += sums.allocations;
+            self.calls.frees += sums.frees;
+        }
+    }
+
+    /// What the caches add up to.
+    pub(in crate::pool) fn cached(&self) -> Sums {
+        let caches = self.caches.as_ref();
+        caches.map_or_else(Sums::default, |caches| caches.lock_all().sums())
+    }
+
+    /// Whether the block at `addr`, live for the engine, is in a cache, so that it is free.
+    pub(in crate::pool) fn is_cached(&self, addr: u64) -> bool {
+        let caches = self.caches.as_ref();
+        caches.is_some_and(|caches| caches.is_cached(&self.engine, addr))
+    }
+}
+
+impl Pool {
+    /// Begins thread caches now, and not when threads are seen to wait for each other. `false`: this pool
+    /// has none; see [`Pool::stop_thread_caches`], and only the default preset has any.
+    ///
+    /// # Errors
+    /// `OutOfMemory`: the host has no memory for them.
+    pub fn start_thread_caches(&self) -> Result<bool> {
+        let mut guard = self.lock()?;
+        self.start_caches(&mut guard)
+            .map_err(|HostMemoryExhausted| Error::host_memory())
+    }
+
+    /// Ends thread caches and keeps the pool without, however its threads wait for each other.
+    pub fn stop_thread_caches(&self) -> Result<()> {
+        let mut guard = self.lock()?;
+        self.stop_caches(&mut guard);
+        Ok(())
+    }
+
+    /// The bytes in thread caches at this moment: freed, and kept for the next request of the same size.
+    pub fn thread_cached_bytes(&self) -> Result<u64> {
+        Ok(self.lock()?.cached().bytes)
+    }
+
+    /// Begins caches, where the pool may have any. Gives whether it has.
+    fn start_caches(&self, open: &mut Open) -> Result<bool, HostMemoryExhausted> {
+        if open.caches.is_none() && open.may_cache() {
+            self.caches.prepare()?;
+            open.caches = Some(self.caches.clone());
+            open.set_express();
+            self.switch.set(true);
+        }
+        Ok(open.caches.is_some())
+    }
+
+    /// Ends caches for good: gives all blocks up to the engine.
+    pub(in crate::pool) fn stop_caches(&self, open: &mut Open) {
+        open.give_up_caches();
+        open.caches = None;
+        open.is_cacheable = false;
+        open.set_express();
+        self.switch.set(false);
+    }
+
+    /// Ends caches where nobody knows any more what they hold.
+    pub(in crate::pool) fn abandon_caches(&self) {
+        self.switch.set(false);
+        self.caches.forget();
+    }
+
+    /// Locks the caches for a fork, after the pool.
+    pub(in crate::pool) fn lock_caches_for_fork(&self) -> Option<Locked<'_>> {
+        self.caches.lock_whatever()
+    }
+
+    /// The lock, by a thread that found it taken.
+    #[cold]
+    pub(in crate::pool) fn lock_after_waiting<T>(
+        &self,
+        reason: TryLockError<T>,
+    ) -> Result<Guard<'_>, Unusable> {
+        if let TryLockError::Poisoned(_) = reason {
+            // Whatever is cached is not handed out any more.
+            self.switch.set(false);
+            return Err(Unusable::Poisoned);
+        }
+        drop(reason);
+        let mut guard = self.usable(self.state.lock().map_err(|_| Unusable::Poisoned)?)?;
+        if guard.caches.is_none() && self.switch.waits.fetch_add(1, Ordering::Relaxed) + 1 >= WAITS
+        {
+            // Without memory for them there are none, until as many more waits.
+            self.switch.waits.store(0, Ordering::Relaxed);
+            let _ = self.start_caches(&mut guard);
+        }
+        Ok(guard)
+    }
+
+    /// Allocates in a pool that has caches.
+    #[inline(never)]
+    pub(in crate::pool) fn allocate_cached(&self, request: &Request) -> Result<Option<u64>> {
+        let slot = slots::mine();
+        if let Some(slot) = slot.filter(|_| Cache::suits(request)) {
+            if let Some(addr) = self.caches.take(slot, request) {
+                return Ok(Some(addr));
+            }
+        }
+        self.allocate_past_cache(self.lock()?, request, slot)
+    }
+
+    /// Allocates under the lock of a pool that has caches, or had them a moment ago.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::pool) fn allocate_past_cache(
+        &self,
+        mut guard: Guard<'_>,
+        request: &Request,
+        slot: Option<usize>,
+    ) -> Result<Option<u64>> {
+        let open = &mut *guard;
+        let Some(caches) = &open.caches else {
+            return self.allocate_locked(guard, *request, Passed::DEFAULT);
+        };
+        let turn = Turn::plain(Stream::DEFAULT);
+        let found = caches.allocate(&mut open.engine, request, slot);
+        open.calls.allocations += u64::from(!matches!(found, Ok(Some((_, true)))));
+        match found {
+            Ok(Some((addr, _))) => return Ok(Some(addr)),
+            Ok(None) => {}
+            Err(error) => return self.allocate_slowly(guard, request, turn, Err(error)),
+        }
+        // What others have cached may fit.
+        if let Some(block) = open.look(request)? {
+            if let (Some(caches), Some(slot)) = (&open.caches, slot) {
+                caches.adopt(&mut open.engine, block, request, slot);
+            }
+            return Ok(Some(block.addr));
+        }
+        self.allocate_slowly(guard, request, turn, Ok(None))
+    }
+
+    /// Frees in a pool that has caches.
+    #[inline(never)]
+    pub(in crate::pool) fn free_cached(&self, addr: u64) -> Result<()> {
+        let slot = slots::mine();
+        match slot.map_or(Err(Refused::NotOwned), |slot| self.caches.put(slot, addr)) {
+            Ok(()) => Ok(()),
+            Err(Refused::Cached) => Err(free_already(addr)),
+            Err(Refused::NotOwned | Refused::Full | Refused::Resting) => {
+                self.free_past_cache(self.lock()?, addr, slot)
+            }
+        }
+    }
+
+    /// Frees under the lock of a pool that has caches, or had them a moment ago.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::pool) fn free_past_cache(
+        &self,
+        mut guard: Guard<'_>,
+        addr: u64,
+        slot: Option<usize>,
+    ) -> Result<()> {
+        let open = &mut *guard;
+        let freed = match &open.caches {
+            Some(caches) => caches.free(&mut open.engine, addr, slot),
+            None => return self.free_locked(guard, addr, Passed::DEFAULT),
+        };
+        match freed {
+            Ok(by_engine) => {
+                open.calls.frees += u64::from(by_engine);
+                Ok(())
+            }
+            Err(NotLive) => Err(open.describe_bad_free(addr)),
+        }
+    }
+}
+
+impl Caches {
+    #[inline]
+    fn take(&self, slot: usize, request: &Request) -> Option<u64> {
+        self.lock(slot)?.take(request)
+    }
+
+    /// Gives a block to the cache that owns it: a thread's own, or the one that owned the last block
+    /// which this thread freed and did not own.
+    #[inline]
+    fn put(&self, slot: usize, addr: u64) -> Result<(), Refused> {
+        let mut own = self.lock(slot).ok_or(Refused::NotOwned)?;
+        let put = own.put(addr);
+        if put != Err(Refused::NotOwned) {
+            return put;
+        }
+        let other = usize::from(own.other);
+        drop(own);
+        if other == slot {
+            return put;
+        }
+        self.lock(other).ok_or(Refused::NotOwned)?.put(addr)
+    }
+}
+
+/// The failure of a free of a block that waits in a cache.
+#[cold]
+fn free_already(addr: u64) -> Error {
+    Error::new(Status::InvalidPointer, free_already_message(addr))
+}
+
+/// What is said of a free of free memory.
+pub(in crate::pool) fn free_already_message(addr: u64) -> Text {
+    text!("{addr:#x} is free already, or was never handed out")
+}
