@@ -704,3 +704,213 @@ fn a_child_has_whole_caches() {
     assert_eq!(luma_check(), luma_status_t::LUMA_SUCCESS);
     assert_eq!(pool.stats().unwrap().live_blocks, 0);
 }
+
+/// One cache, full by its bytes, with few large blocks and many small sizes.
+#[test]
+fn a_full_cache_of_mixed_sizes_takes_every_block_back() {
+    let _alone = alone();
+    let pool = cached_pool(256 * MIB);
+    let reserve = pool.allocate(128 * MIB, 0).unwrap().unwrap();
+    pool.free(reserve).unwrap();
+    let worker = Worker::new();
+    let small: Vec<u64> = (1..=100).map(|at| worker.alloc(&pool, at * 256)).collect();
+    let large: Vec<u64> = (0..70).map(|_| worker.alloc(&pool, MIB)).collect();
+    for addr in small.into_iter().chain(large) {
+        worker.free(&pool, addr).unwrap();
+    }
+    let stats = pool.stats().unwrap();
+    assert_eq!((stats.live_blocks, stats.allocated_bytes), (0, 0));
+    assert_eq!(stats.free_calls, stats.alloc_calls);
+    pool.check().unwrap();
+    worker.end();
+}
+
+/// A backend that holds up what is given back.
+#[derive(Debug)]
+struct SlowReturn {
+    device: SimulatedBackend,
+    is_held: AtomicBool,
+    has_begun: AtomicBool,
+}
+
+impl luma::backend::Backend for SlowReturn {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+
+    fn is_host_accessible(&self) -> bool {
+        false
+    }
+
+    fn memory(&self) -> luma::backend::BackendResult<Option<luma::backend::Memory>> {
+        self.device.memory()
+    }
+
+    fn segment_align(&self) -> u64 {
+        self.device.segment_align()
+    }
+
+    fn allocate(&self, bytes: u64) -> luma::backend::BackendResult<u64> {
+        self.device.allocate(bytes)
+    }
+
+    fn release(&self, addr: u64, bytes: u64) -> luma::backend::BackendResult<()> {
+        self.has_begun.store(true, Ordering::Relaxed);
+        while self.is_held.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        self.device.release(addr, bytes)
+    }
+}
+
+/// A request that waits for another thread's backend call gets what is freed meanwhile, before the call ends.
+fn what_is_freed_serves_who_waits(cached: bool) {
+    let device = Arc::new(SlowReturn {
+        device: SimulatedBackend::without_pages(4 * MIB),
+        is_held: AtomicBool::new(true),
+        has_begun: AtomicBool::new(false),
+    });
+    let pool = Arc::new(Pool::with_backend(device.clone(), &PoolConfig::default()).unwrap());
+    if cached {
+        pool.start_thread_caches().unwrap();
+    }
+    // Two segments; the second one is going back, and the first one is full.
+    let worker = Worker::new();
+    let whole = worker.alloc(&pool, 2 * MIB);
+    let idle = worker.alloc(&pool, 2 * MIB);
+    worker.free(&pool, whole).unwrap();
+    let halves = [worker.alloc(&pool, MIB), worker.alloc(&pool, MIB)];
+    worker.free(&pool, idle).unwrap();
+    let served = std::thread::scope(|scope| {
+        let back = scope.spawn(|| pool.empty_cache().unwrap());
+        while !device.has_begun.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        let waiting = scope.spawn(|| pool.allocate(MIB, 0).unwrap().unwrap());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(!waiting.is_finished());
+        worker.free(&pool, halves[0]).unwrap();
+        let start = std::time::Instant::now();
+        while !waiting.is_finished() && start.elapsed().as_secs() < 3 {
+            std::thread::yield_now();
+        }
+        let served = waiting.is_finished();
+        device.is_held.store(false, Ordering::Relaxed);
+        back.join().unwrap();
+        waiting.join().unwrap();
+        served
+    });
+    assert!(served, "cached: {cached}: nobody told the request");
+    pool.check().unwrap();
+    worker.end();
+}
+
+#[test]
+fn a_request_that_waits_is_told_of_what_is_freed() {
+    let _alone = alone();
+    what_is_freed_serves_who_waits(false);
+    what_is_freed_serves_who_waits(true);
+}
+
+/// Blocks are freed while their thread ends, after it gave its cache up.
+#[test]
+fn a_destructor_of_a_thread_frees_and_allocates() {
+    struct Last(std::cell::RefCell<Option<(Arc<Pool>, u64)>>);
+    impl Drop for Last {
+        fn drop(&mut self) {
+            let (pool, addr) = self.0.take().unwrap();
+            pool.free(addr).unwrap();
+            assert!(pool.free(addr).is_err());
+            let next = pool.allocate(3000, 0).unwrap().unwrap();
+            pool.free(next).unwrap();
+        }
+    }
+    thread_local!(static LAST: Last = const { Last(std::cell::RefCell::new(None)) });
+    let _alone = alone();
+    let pool = cached_pool(64 * MIB);
+    for early in [false, true] {
+        let pool = pool.clone();
+        std::thread::spawn(move || {
+            if early {
+                LAST.with(|_| ());
+            }
+            let addr = pool.allocate(3000, 0).unwrap().unwrap();
+            LAST.with(|last| *last.0.borrow_mut() = Some((pool.clone(), addr)));
+        })
+        .join()
+        .unwrap();
+    }
+    let stats = pool.stats().unwrap();
+    assert_eq!((stats.live_blocks, stats.allocated_bytes), (0, 0));
+    pool.check().unwrap();
+}
+
+/// Threads in the fast path while another one begins to use a second stream: all stays whole, and each
+/// call is counted once.
+#[test]
+fn a_second_stream_ends_caches_under_threads_that_use_them() {
+    use luma::backend::simulated::SimulatedStream;
+    let _alone = alone();
+    for round in 0..if cfg!(miri) { 1 } else { 40 } {
+        let device = Arc::new(SimulatedBackend::new(64 * MIB).with_streams());
+        let pool = Arc::new(Pool::with_backend(device.clone(), &PoolConfig::default()).unwrap());
+        let block = pool.allocate(MIB, 0).unwrap().unwrap();
+        pool.free(block).unwrap();
+        assert!(pool.start_thread_caches().unwrap());
+        let done = AtomicBool::new(false);
+        let calls = AtomicU64::new(1);
+        let start = Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    start.wait();
+                    while !done.load(Ordering::Relaxed) {
+                        let one = pool.allocate(4 * KIB, 0).unwrap().unwrap();
+                        let two = pool.allocate(5 * KIB, 0).unwrap().unwrap();
+                        pool.free(one).unwrap();
+                        pool.free(two).unwrap();
+                        calls.fetch_add(2, Ordering::Relaxed);
+                    }
+                });
+            }
+            start.wait();
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            let stream = SimulatedStream::of(&device);
+            let held = pool.allocate(4 * KIB, 0).unwrap().unwrap();
+            calls.fetch_add(1, Ordering::Relaxed);
+            match round % 3 {
+                0 => pool.record_stream(held, stream.handle()).unwrap(),
+                1 => {
+                    let other = pool
+                        .allocate_on(4 * KIB, 0, stream.handle())
+                        .unwrap()
+                        .unwrap();
+                    calls.fetch_add(1, Ordering::Relaxed);
+                    pool.free_on(other, stream.handle()).unwrap();
+                }
+                _ => {
+                    let other = pool.allocate(4 * KIB, 0).unwrap().unwrap();
+                    calls.fetch_add(1, Ordering::Relaxed);
+                    pool.free_on(other, stream.handle()).unwrap();
+                }
+            }
+            pool.check().unwrap();
+            pool.free(held).unwrap();
+            std::thread::sleep(std::time::Duration::from_millis(2));
+            done.store(true, Ordering::Relaxed);
+        });
+        pool.check().unwrap();
+        assert!(!pool.start_thread_caches().unwrap());
+        let stats = pool.stats().unwrap();
+        let calls = calls.load(Ordering::Relaxed);
+        assert_eq!((stats.alloc_calls, stats.free_calls), (calls, calls));
+        assert_eq!(
+            (
+                stats.live_blocks,
+                stats.allocated_bytes,
+                stats.requested_bytes
+            ),
+            (0, 0, 0)
+        );
+    }
+}

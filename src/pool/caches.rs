@@ -245,8 +245,15 @@ impl Caches {
         let mut put = cache.put(addr);
         match put {
             Err(Refused::Full) => {
-                cache.evict_some(engine);
-                put = cache.put(addr);
+                // Of a cache that is full of small blocks several rounds may have to go.
+                while put == Err(Refused::Full) && cache.cached > 0 {
+                    cache.evict_some(engine);
+                    put = cache.put(addr);
+                }
+                if put == Err(Refused::Full) {
+                    cache.disown(engine, addr);
+                    return engine.free(addr, 0).map(|_| true);
+                }
             }
             Err(Refused::Resting) => {
                 cache.disown(engine, addr);

@@ -197,6 +197,28 @@ impl Pool {
         state
     }
 
+    /// A request is about to sleep: until it wakes, each free takes the way on which it is told.
+    pub(super) fn begin_wait(&self, guard: &mut Guard<'_>) {
+        guard.waiters += 1;
+        guard.set_express();
+        self.set_switch(guard);
+        self.sleepers.begin();
+    }
+
+    /// It has slept. `None`: another thread failed meanwhile.
+    pub(super) fn end_wait<'a>(
+        &'a self,
+        state: Option<MutexGuard<'a, Option<Open>>>,
+    ) -> Result<Guard<'a>, Unusable> {
+        self.sleepers.end();
+        let mut guard = self.usable(state.ok_or(Unusable::Poisoned)?)?;
+        // A child that was forked meanwhile has begun to count anew.
+        guard.waiters = guard.waiters.saturating_sub(1);
+        guard.set_express();
+        self.set_switch(&guard);
+        Ok(guard)
+    }
+
     /// Waits until a backend call of another thread has ended, or something was freed. `false`: there is no
     /// such call, or time is up.
     pub(super) fn wait_for_others<'a>(
@@ -213,9 +235,7 @@ impl Pool {
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok((guard, false));
             }
-            guard.waiters += 1;
-            guard.set_express();
-            self.sleepers.begin();
+            self.begin_wait(&mut guard);
             let state = match left {
                 None => self.call_ended.wait(guard.0).ok(),
                 Some(left) => self
@@ -224,10 +244,7 @@ impl Pool {
                     .ok()
                     .map(|(state, _)| state),
             };
-            self.sleepers.end();
-            guard = self.usable(state.ok_or(Unusable::Poisoned)?)?;
-            guard.waiters = guard.waiters.saturating_sub(1);
-            guard.set_express();
+            guard = self.end_wait(state)?;
         }
         let waited = guard.calls_ended != ended;
         Ok((guard, waited))

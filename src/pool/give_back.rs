@@ -165,7 +165,10 @@ impl Pool {
 
     /// What [`Pool::empty_cache`] would give back, if the pool is over the device with this key.
     pub(super) fn reclaimable_of(&self, device_key: u64) -> u64 {
-        let Ok(guard) = self.lock() else { return 0 };
+        let Ok(mut guard) = self.lock() else {
+            return 0;
+        };
+        guard.empty_caches();
         if guard.backend.device_key() != Some(device_key) {
             return 0;
         }

@@ -5,6 +5,7 @@ use super::calls::{in_backend, take_back};
 use super::{Open, Pool, checked, first_home, recorder};
 use crate::alloc::policy::Segmenter;
 use crate::alloc::region::Region;
+use crate::backend::streams::StreamKey;
 use crate::error::{Error, Result, Status};
 use crate::stream::{Captures, Table};
 use crate::text::text;
@@ -153,7 +154,11 @@ impl Open {
         self.epoch += 1;
         self.engine.settle_all();
         self.engine.rejoin();
-        self.home = first_home(self.source);
+        // What caches serve and take back is the default stream's.
+        self.home = match self.caches {
+            Some(_) => Some(StreamKey::DEFAULT),
+            None => first_home(self.source),
+        };
         self.home_domain = None;
         self.domain = None;
         self.set_express();
@@ -185,5 +190,49 @@ impl Open {
             self.forget_all();
             self.record = record;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backend::simulated::{SimulatedBackend, SimulatedStream};
+    use crate::pool::{Pool, PoolConfig};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_reset_forgets_what_waits_for_streams_and_captures() {
+        let device = Arc::new(SimulatedBackend::new(64 << 20).with_streams());
+        let pool = Pool::with_backend(device.clone(), &PoolConfig::default()).unwrap();
+        for _ in 0..2 {
+            let [one, other, user] = [(); 3].map(|()| SimulatedStream::of(&device));
+            let block = |stream: &SimulatedStream| {
+                let block = pool.allocate_on(1 << 20, 0, stream.handle());
+                block.unwrap().unwrap()
+            };
+            let blocks = [&one, &other].map(block);
+            pool.record_stream(blocks[0], user.handle()).unwrap();
+            [&one, &other, &user].map(SimulatedStream::queue);
+            pool.free_on(blocks[0], one.handle()).unwrap();
+            pool.free_on(blocks[1], other.handle()).unwrap();
+            user.begin_capture();
+            block(&user);
+            assert!(pool.stats().unwrap().pending_bytes >= 2 << 20);
+            // The work went with the device.
+            [&one, &other, &user].map(SimulatedStream::finish);
+            drop(user.end_capture());
+            pool.forget().unwrap();
+            pool.check().unwrap();
+            let stats = pool.stats().unwrap();
+            assert_eq!((stats.pending_bytes, stats.live_blocks), (0, 0));
+            assert_eq!((stats.reserved_bytes, device.used()), (0, 0));
+            // One stream is known again.
+            let records = device.context().calls().records;
+            let block = block(&one);
+            pool.free_on(block, one.handle()).unwrap();
+            assert_eq!(device.context().calls().records, records);
+            pool.forget().unwrap();
+        }
+        assert_eq!(device.context().violations(), [""; 0]);
+        assert_eq!(device.violations(), [""; 0]);
     }
 }

@@ -25,6 +25,8 @@ use crate::stream::table::MOST_EVENTS;
 use crate::text::text;
 use std::sync::atomic::Ordering;
 
+/// The mark of a live block that names the pool's first stream as a user, since a time when it knew no other.
+pub(super) const HOME_USED: u16 = 1 << 13;
 /// The mark of a live block that names streams as users.
 pub(super) const USED: u16 = 1 << 14;
 
@@ -223,8 +225,13 @@ impl Pool {
             return Ok(());
         }
         let mut guard = guard;
-        // Also for the one stream that a pool knows: the block may be freed in the order of another one.
-        guard.home.get_or_insert(passed.place.key);
+        if Self::is_only_stream(&guard, passed) {
+            // The block may be freed in the order of another stream, once there is one. Who adopts blocks
+            // has marks of its own.
+            guard.mark(addr, HOME_USED);
+            guard.is_cacheable = false;
+            return guard.check_in_debug();
+        }
         self.separate(&mut guard).map_err(host_memory)?;
         let (mut guard, turn) = self.enter(guard, passed)?;
         let turn = turn?;
@@ -245,6 +252,12 @@ impl Pool {
             guard = self.record_if_due(guard, turn)?;
         }
         guard.check_in_debug()
+    }
+
+    /// Whether a call names the one stream that the pool knows.
+    fn is_only_stream(open: &Open, passed: Passed) -> bool {
+        let is_plain = !open.engine.is_separate() && open.caches.is_none();
+        is_plain && passed.place.capture.is_none() && open.home == Some(passed.place.key)
     }
 
     /// A stream is about to be destroyed: records what waits for it, while that can be done. Without this
@@ -362,10 +375,17 @@ impl Pool {
         let (mut guard, turn) = self.enter(guard, passed)?;
         let turn = turn?;
         let open = &mut *guard;
-        let marks = open.engine.tag(addr).unwrap_or(0);
+        let mut marks = open.engine.tag(addr).unwrap_or(0);
+        if marks & HOME_USED != 0 && open.engine.is_separate() {
+            if let Some(home) = open.streams.of_lane(HOME) {
+                open.streams.add_use(addr, home).map_err(host_memory)?;
+                marks |= USED;
+            }
+        }
         let is_captures = marks & CAPTURED != 0 && open.captures.owners(addr).next().is_some();
         if turn.capture.is_some() || is_captures {
             let freed = open.free_for_capture(addr, turn, marks);
+            guard = self.record_if_due(guard, turn)?;
             return self.conclude_free(guard, addr, freed);
         }
         let Some(slot) = turn.slot else {

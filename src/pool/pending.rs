@@ -8,7 +8,7 @@ use super::calls::{Locked, in_backend};
 use super::growth::host_memory;
 use super::oom::{Pending, Steps, StreamPending};
 use super::ordered::Turn;
-use super::{Guard, Open, Pool, Unusable};
+use super::{Guard, Open, Pool};
 use crate::alloc::{Block, Request};
 use crate::backend::streams::{Event, Stream, StreamKey, Streams};
 use crate::backend::{Backend, BackendError, BackendResult};
@@ -327,16 +327,9 @@ impl Pool {
 
     /// Waits a moment, or until something is freed or a backend call ends.
     fn pause<'a>(&'a self, mut guard: Guard<'a>, pause: Duration) -> Result<Guard<'a>> {
-        guard.waiters += 1;
-        guard.set_express();
-        self.sleepers.begin();
+        self.begin_wait(&mut guard);
         let waited = self.call_ended.wait_timeout(guard.0, pause);
-        self.sleepers.end();
-        let mut guard = self.usable(waited.map_err(|_| Unusable::Poisoned)?.0)?;
-        // A pool that was forgotten meanwhile has begun to count anew.
-        guard.waiters = guard.waiters.saturating_sub(1);
-        guard.set_express();
-        Ok(guard)
+        Ok(self.end_wait(waited.ok().map(|(state, _)| state))?)
     }
 
     /// Something was freed: requests that wait look again.
@@ -353,11 +346,10 @@ impl Pool {
         deadline: Option<Instant>,
         steps: &mut Steps,
     ) -> Locked<'a, bool> {
-        let begun = Instant::now();
-        let is_late = deadline.is_some_and(|deadline| begun >= deadline);
-        if is_late || in_backend() || !guard.engine.is_separate() {
+        if in_backend() || !guard.engine.is_separate() {
             return Ok((guard, false));
         }
+        let begun = Instant::now();
         let mut pauses = Pauses::new();
         let mut has_waited = false;
         let is_changed = loop {

@@ -66,6 +66,7 @@ impl Pool {
         let mut handlers = HandlerRound::begin();
         let mut give_backs = 0;
         let mut has_trimmed = false;
+        let mut late = 0;
         let mut emptied = 0;
         let mut steps = Steps::default();
         let deadline = deadline();
@@ -162,7 +163,9 @@ impl Pool {
                     steps.wait_ns += begun.elapsed().as_nanos() as u64;
                 }
             }
-            if possible && !waited && guard.could_fit_settled(request) {
+            // What ends after the time is up counts, too, but not for ever.
+            late += u32::from(deadline.is_some_and(|deadline| Instant::now() >= deadline));
+            if possible && !waited && late <= MOST_ROUNDS && guard.could_fit_settled(request) {
                 (guard, waited) = self.cover_orphans(guard)?;
                 if !waited {
                     (guard, waited) = self.wait_for_pending(guard, deadline, &mut steps)?;

@@ -6,7 +6,9 @@ mod calls;
 mod stream;
 mod world;
 
-pub use stream::{DefaultStream, SimulatedContext, SimulatedGraph, SimulatedStream};
+pub use stream::{
+    DefaultStream, SimulatedContext, SimulatedGraph, SimulatedMoment, SimulatedStream,
+};
 pub use world::StreamCalls;
 
 use super::streams::{Event, StreamSource, Streams};

@@ -2,7 +2,7 @@
 //! Streams whose work is done when a test says so.
 
 use super::SimulatedBackend;
-use super::world::{self, Objects, StreamCalls, world};
+use super::world::{self, Objects, Point, StreamCalls, world};
 use crate::backend::BackendError;
 use crate::backend::streams::{Capture, Stream};
 use std::sync::Arc;
@@ -54,9 +54,25 @@ impl SimulatedContext {
         world().fail_call(self.0, n, error);
     }
 
+    /// From now on no event can stand for all its streams, as with drivers before CUDA 12.5.
+    pub fn end_barriers(self) {
+        world().end_barriers(self.0);
+    }
+
     /// Its default stream.
     pub fn default_stream(self) -> DefaultStream {
         DefaultStream(world().default_stream(self.0))
+    }
+}
+
+/// A moment of a stream: all that was queued on it until then.
+#[derive(Clone, Copy, Debug)]
+pub struct SimulatedMoment(Point);
+
+impl SimulatedMoment {
+    /// Whether that is done.
+    pub fn is_done(self) -> bool {
+        world().is_complete(self.0)
     }
 }
 
@@ -88,6 +104,17 @@ impl DefaultStream {
     /// Whether all its work is done.
     pub fn is_idle(self) -> bool {
         world().is_idle(self.0)
+    }
+
+    /// What is queued until now.
+    pub fn now(self) -> SimulatedMoment {
+        SimulatedMoment(world().last_point(self.0))
+    }
+
+    /// Whether what is queued from now on starts after a moment: that is this stream's, or done, or
+    /// waited for.
+    pub fn follows(self, moment: SimulatedMoment) -> bool {
+        world().follows(self.0, moment.0)
     }
 }
 
@@ -157,6 +184,17 @@ impl SimulatedStream {
     /// Whether all its work is done.
     pub fn is_idle(&self) -> bool {
         world().is_idle(self.number)
+    }
+
+    /// What is queued until now.
+    pub fn now(&self) -> SimulatedMoment {
+        SimulatedMoment(world().last_point(self.number))
+    }
+
+    /// Whether what is queued from now on starts after a moment: that is this stream's, or done, or
+    /// waited for.
+    pub fn follows(&self, moment: SimulatedMoment) -> bool {
+        world().follows(self.number, moment.0)
     }
 
     /// Destroys it. Its work stays, and can be let run; its handle means no stream, or another one that is
@@ -252,6 +290,9 @@ mod tests {
         two.queue();
         streams().record(later, two.handle()).unwrap();
         streams().record_all(all).unwrap();
+        let moment = one.now();
+        one.queue();
+        assert!(one.follows(moment) && !two.follows(moment));
         two.finish();
         assert_eq!(done(), [false; 3]);
         one.finish_one();

@@ -101,6 +101,8 @@ pub(super) struct ContextState {
     /// Handles that are free, the last one to come again first.
     free_handles: Vec<usize>,
     pub(super) events: usize,
+    /// Whether an event can stand for all streams.
+    has_barriers: bool,
 }
 
 #[derive(Debug)]
@@ -204,9 +206,16 @@ impl World {
                 violations: Vec::new(),
                 free_handles: Vec::new(),
                 events: 0,
+                has_barriers: true,
             },
         );
         context
+    }
+
+    pub(super) fn end_barriers(&mut self, context: usize) {
+        if let Some(state) = self.contexts.get_mut(&context) {
+            state.has_barriers = false;
+        }
     }
 
     pub(super) fn context(&mut self, context: usize) -> &mut ContextState {
@@ -318,7 +327,27 @@ impl World {
         }
     }
 
-    fn last_point(&self, stream: u64) -> Point {
+    /// Whether what is queued on a stream from now on starts after a point.
+    pub(super) fn follows(&self, stream: u64, point: Point) -> bool {
+        let mut before = vec![self.last_point(stream)];
+        while let Some(at) = before.pop() {
+            if at.stream == point.stream && at.number >= point.number {
+                return true;
+            }
+            let Some(state) = self.streams.get(&at.stream) else {
+                continue;
+            };
+            let left = at.number.saturating_sub(state.done()) as usize;
+            for operation in state.queue.iter().take(left) {
+                if let Operation::Wait(points) = operation {
+                    before.extend(points);
+                }
+            }
+        }
+        self.is_complete(point)
+    }
+
+    pub(super) fn last_point(&self, stream: u64) -> Point {
         Point {
             stream,
             number: self.streams[&stream].queued,
@@ -504,6 +533,12 @@ impl World {
     pub(super) fn record_all(&mut self, context: usize, event: Event) -> BackendResult<()> {
         self.begin_call(context, |calls| calls.records += 1)?;
         self.check_event(event, "record_all")?;
+        if !self.contexts[&context].has_barriers {
+            return Err(BackendError::failed(
+                Status::Unsupported,
+                "no event stands for all streams here",
+            ));
+        }
         self.check_no_capture(context, "record_all")?;
         let in_context = |(_, stream): &(&u64, &StreamState)| stream.context == context;
         let streams: Vec<u64> = self

@@ -109,9 +109,17 @@ impl Pool {
             self.caches.prepare()?;
             open.caches = Some(self.caches.clone());
             open.set_express();
-            self.switch.set(true);
+            self.set_switch(open);
         }
         Ok(open.caches.is_some())
+    }
+
+    /// Lets calls use the caches that there are, unless a request waits for what they free.
+    pub(in crate::pool) fn set_switch(&self, open: &Open) {
+        let is_on = open.caches.is_some() && open.waiters == 0;
+        if self.switch.is_on() != is_on {
+            self.switch.set(is_on);
+        }
     }
 
     /// Ends caches for good: gives all blocks up to the engine.
@@ -229,6 +237,9 @@ impl Pool {
         match freed {
             Ok(by_engine) => {
                 open.calls.frees += u64::from(by_engine);
+                if open.waiters > 0 {
+                    self.tell_waiters(&mut guard);
+                }
                 Ok(())
             }
             Err(NotLive) => Err(open.describe_bad_free(addr)),
@@ -269,4 +280,62 @@ fn free_already(addr: u64) -> Error {
 /// What is said of a free of free memory.
 pub(in crate::pool) fn free_already_message(addr: u64) -> Text {
     text!("{addr:#x} is free already, or was never handed out")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Backend;
+    use crate::backend::simulated::{SimulatedBackend, SimulatedStream};
+    use crate::pool::PoolConfig;
+    use std::sync::Arc;
+
+    /// A pool with caches, over a device with streams.
+    fn pool_with_caches() -> (Arc<SimulatedBackend>, Pool) {
+        let device = Arc::new(SimulatedBackend::new(16 << 20).with_streams());
+        let pool = Pool::with_backend(device.clone(), &PoolConfig::default()).unwrap();
+        let block = pool.allocate(8 << 20, 0).unwrap().unwrap();
+        pool.free(block).unwrap();
+        assert!(pool.start_thread_caches().unwrap());
+        (device, pool)
+    }
+
+    /// After a reset the default stream is another one than the stream that is used first.
+    #[test]
+    fn after_a_reset_streams_are_told_apart() {
+        let (device, pool) = pool_with_caches();
+        pool.forget().unwrap();
+        let stream = SimulatedStream::of(&device);
+        let first = pool
+            .allocate_on(2 << 20, 0, stream.handle())
+            .unwrap()
+            .unwrap();
+        pool.free_on(first, stream.handle()).unwrap();
+        let own = pool.allocate(2 << 20, 0).unwrap().unwrap();
+        device.default_stream().block();
+        device.default_stream().queue();
+        pool.free(own).unwrap();
+        // Work that was queued on the default stream may still use it.
+        let other = pool
+            .allocate_on(2 << 20, 0, stream.handle())
+            .unwrap()
+            .unwrap();
+        assert_ne!(other, own);
+        device.default_stream().finish();
+    }
+
+    /// Other pools' refusals name what this one could give back, cached blocks too.
+    #[test]
+    fn cached_blocks_count_as_free_for_other_pools() {
+        let (device, pool) = pool_with_caches();
+        let blocks: Vec<u64> = (0..8)
+            .map(|_| pool.allocate(1 << 20, 0).unwrap().unwrap())
+            .collect();
+        for addr in blocks {
+            pool.free(addr).unwrap();
+        }
+        assert!(pool.thread_cached_bytes().unwrap() > 0);
+        let told = pool.reclaimable_of(device.device_key().unwrap());
+        assert_eq!(told, pool.empty_cache().unwrap());
+    }
 }
