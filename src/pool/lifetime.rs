@@ -211,14 +211,18 @@ mod tests {
             };
             let blocks = [&one, &other].map(block);
             pool.record_stream(blocks[0], user.handle()).unwrap();
-            [&one, &other, &user].map(SimulatedStream::queue);
+            for stream in [&one, &other, &user] {
+                stream.queue();
+            }
             pool.free_on(blocks[0], one.handle()).unwrap();
             pool.free_on(blocks[1], other.handle()).unwrap();
             user.begin_capture();
             block(&user);
             assert!(pool.stats().unwrap().pending_bytes >= 2 << 20);
             // The work went with the device.
-            [&one, &other, &user].map(SimulatedStream::finish);
+            for stream in [&one, &other, &user] {
+                stream.finish();
+            }
             drop(user.end_capture());
             pool.forget().unwrap();
             pool.check().unwrap();
