@@ -110,6 +110,12 @@ impl Caches {
         Some(cache.lock().expect("no call failed inside a cache"))
     }
 
+    /// Whether a call failed inside a cache.
+    fn is_poisoned(&self) -> bool {
+        let mut caches = self.table.get().into_iter().flatten();
+        caches.any(Mutex::is_poisoned)
+    }
+
     fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }

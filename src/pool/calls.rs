@@ -205,18 +205,33 @@ impl Pool {
         self.sleepers.begin();
     }
 
+    /// It does not sleep, or has.
+    fn cancel_wait(&self, guard: &mut Guard<'_>) {
+        self.sleepers.end();
+        // A child that was forked meanwhile has begun to count anew.
+        guard.waiters = guard.waiters.saturating_sub(1);
+        guard.set_express();
+        self.set_switch(guard);
+    }
+
     /// It has slept. `None`: another thread failed meanwhile.
     pub(super) fn end_wait<'a>(
         &'a self,
         state: Option<MutexGuard<'a, Option<Open>>>,
     ) -> Result<Guard<'a>, Unusable> {
-        self.sleepers.end();
-        let mut guard = self.usable(state.ok_or(Unusable::Poisoned)?)?;
-        // A child that was forked meanwhile has begun to count anew.
-        guard.waiters = guard.waiters.saturating_sub(1);
-        guard.set_express();
-        self.set_switch(&guard);
-        Ok(guard)
+        let guard = state
+            .ok_or(Unusable::Poisoned)
+            .and_then(|state| self.usable(state));
+        match guard {
+            Ok(mut guard) => {
+                self.cancel_wait(&mut guard);
+                Ok(guard)
+            }
+            Err(reason) => {
+                self.sleepers.end();
+                Err(reason)
+            }
+        }
     }
 
     /// Waits until a backend call of another thread has ended, or something was freed. `false`: there is no
@@ -236,6 +251,11 @@ impl Pool {
                 return Ok((guard, false));
             }
             self.begin_wait(&mut guard);
+            // Nobody tells of what was cached until now.
+            if guard.empty_caches() {
+                self.cancel_wait(&mut guard);
+                return Ok((guard, true));
+            }
             let state = match left {
                 None => self.call_ended.wait(guard.0).ok(),
                 Some(left) => self

@@ -31,7 +31,7 @@ impl Pool {
         }
         let mut state = self.lock_when_quiet(None);
         if let Some(open) = &mut *state {
-            self.stop_caches(open);
+            self.end_caches(open);
         }
         let Some(mut open) = state.take() else {
             return Err(self.why_closed().into());

@@ -48,11 +48,14 @@ impl Open {
             && !self.engine.is_separate()
     }
 
-    /// Frees all cached blocks. Other threads may cache further ones as soon as this returns.
-    pub(in crate::pool) fn empty_caches(&mut self) {
+    /// Frees all cached blocks; `true`: there were some. Other threads may cache further ones as soon as
+    /// this returns.
+    pub(in crate::pool) fn empty_caches(&mut self) -> bool {
+        let before = self.engine.usage().live;
         if let Some(caches) = &self.caches {
             drop(caches.emptied(&mut self.engine));
         }
+        self.engine.usage().live < before
     }
 
     /// Makes the engine the only one that keeps books of blocks, as long as nobody allocates.
@@ -129,6 +132,17 @@ impl Pool {
         open.is_cacheable = false;
         open.set_express();
         self.switch.set(false);
+    }
+
+    /// Ends caches with their pool. After a call that failed inside it nothing is told to the engine, whose
+    /// memory is to go back all the same.
+    pub(in crate::pool) fn end_caches(&self, open: &mut Open) {
+        if self.state.is_poisoned() || self.caches.is_poisoned() {
+            self.abandon_caches();
+            open.caches = None;
+        } else {
+            self.stop_caches(open);
+        }
     }
 
     /// Ends caches where nobody knows any more what they hold.
@@ -212,7 +226,15 @@ impl Pool {
     pub(in crate::pool) fn free_cached(&self, addr: u64) -> Result<()> {
         let slot = slots::mine();
         match slot.map_or(Err(Refused::NotOwned), |slot| self.caches.put(slot, addr)) {
-            Ok(()) => Ok(()),
+            Ok(()) if self.switch.is_on() => Ok(()),
+            // A request that has begun to wait since is told of the block.
+            Ok(()) => {
+                let mut guard = self.lock()?;
+                if guard.waiters > 0 && guard.empty_caches() {
+                    self.tell_waiters(&mut guard);
+                }
+                Ok(())
+            }
             Err(Refused::Cached) => Err(free_already(addr)),
             Err(Refused::NotOwned | Refused::Full | Refused::Resting) => {
                 self.free_past_cache(self.lock()?, addr, slot)
@@ -322,6 +344,58 @@ mod tests {
             .unwrap();
         assert_ne!(other, own);
         device.default_stream().finish();
+    }
+
+    /// A call that failed inside a cache ends the pool, which gives its memory back all the same.
+    #[test]
+    fn a_pool_with_a_broken_cache_gives_its_memory_back() {
+        let (device, pool) = pool_with_caches();
+        let block = pool.allocate(1000, 0).unwrap().unwrap();
+        pool.free(block).unwrap();
+        let failed = std::thread::scope(|scope| {
+            let failing = scope.spawn(|| {
+                let _state = pool.state.lock().unwrap();
+                let _cache = pool.caches.lock(0);
+                panic!("a call fails");
+            });
+            failing.join()
+        });
+        assert!(failed.is_err());
+        pool.close().unwrap();
+        assert_eq!((device.used(), device.grants()), (0, 0));
+    }
+
+    /// Resets under threads that use caches: stale blocks are refused or another thread's, and all stays whole.
+    #[test]
+    fn resets_go_with_caches() {
+        let (_device, pool) = pool_with_caches();
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for at in 0..3 {
+                let (pool, done) = (&pool, &done);
+                scope.spawn(move || {
+                    while !done.load(Ordering::Relaxed) {
+                        let blocks = [1000, 4096, 1 << 20, (1 << 20) + 1]
+                            .map(|bytes| pool.allocate(bytes, 256 << at).unwrap().unwrap());
+                        for addr in blocks {
+                            let _ = pool.free(addr);
+                        }
+                    }
+                });
+            }
+            for _ in 0..if cfg!(miri) { 3 } else { 200 } {
+                pool.forget().unwrap();
+                pool.check().unwrap();
+                let stats = pool.stats().unwrap();
+                assert!(stats.allocated_bytes <= stats.peak_bytes);
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        pool.forget().unwrap();
+        pool.check().unwrap();
+        let stats = pool.stats().unwrap();
+        assert_eq!((stats.live_blocks, stats.allocated_bytes), (0, 0));
+        assert_eq!((stats.requested_bytes, stats.reserved_bytes), (0, 0));
     }
 
     /// Other pools' refusals name what this one could give back, cached blocks too.
