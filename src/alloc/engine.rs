@@ -266,7 +266,7 @@ impl Engine {
 
     /// Hands out `start..start + request.size` of a free chunk, of an engine that is not separate. Two
     /// chunks are in reserve.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, id: ChunkId, start: u64, request: &Request) -> Block {
         self.free.remove(&mut self.chunks, id);
         if start > self.chunks[id].addr {
@@ -282,7 +282,7 @@ impl Engine {
     }
 
     /// Makes a free chunk that is in no index live; its tag is 0.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hand_out(&mut self, id: ChunkId, request: &Request) -> Block {
         let chunk = &mut self.chunks[id];
         chunk.set_live(request.requested);
@@ -314,7 +314,7 @@ impl Engine {
     }
 
     /// Ends the block that begins at `addr`; `become_next` gives its chunk another state.
-    #[inline]
+    #[inline(always)]
     pub(super) fn end_live(
         &mut self,
         addr: u64,
@@ -337,7 +337,7 @@ impl Engine {
 
     /// Merges a free chunk that is in no index with its free neighbours, and lists the result, whose
     /// id it gives. The engine is not separate.
-    #[inline]
+    #[inline(always)]
     pub(super) fn list_free(&mut self, mut id: ChunkId) -> ChunkId {
         let (prev, next) = (self.chunks[id].prev, self.chunks[id].next);
         if next != NIL && self.chunks[next].state == State::Free {

@@ -388,16 +388,7 @@ impl Pool {
         if self.switch.is_on() && passed.stream.is_default() {
             return self.allocate_cached(&request);
         }
-        self.allocate_locked(self.lock()?, request, passed)
-    }
-
-    #[inline(always)]
-    fn allocate_locked(
-        &self,
-        mut guard: Guard<'_>,
-        request: Request,
-        passed: Passed,
-    ) -> Result<Option<u64>> {
+        let mut guard = self.lock()?;
         let open = &mut *guard;
         open.calls.allocations += 1;
         if !Self::is_express(open, passed) {
@@ -518,11 +509,7 @@ impl Pool {
         if self.switch.is_on() && passed.stream.is_default() {
             return self.free_cached(addr);
         }
-        self.free_locked(self.lock()?, addr, passed)
-    }
-
-    #[inline(always)]
-    fn free_locked(&self, mut guard: Guard<'_>, addr: u64, passed: Passed) -> Result<()> {
+        let mut guard = self.lock()?;
         let open = &mut *guard;
         if !Self::is_express(open, passed) {
             return self.free_in_order(guard, addr, passed);

@@ -201,7 +201,8 @@ impl Pool {
     ) -> Result<Option<u64>> {
         let open = &mut *guard;
         let Some(caches) = &open.caches else {
-            return self.allocate_locked(guard, *request, Passed::DEFAULT);
+            open.calls.allocations += 1;
+            return self.allocate_in_order(guard, *request, Passed::DEFAULT);
         };
         let turn = Turn::plain(Stream::DEFAULT);
         let found = caches.allocate(&mut open.engine, request, slot);
@@ -254,7 +255,7 @@ impl Pool {
         let open = &mut *guard;
         let freed = match &open.caches {
             Some(caches) => caches.free(&mut open.engine, addr, slot),
-            None => return self.free_locked(guard, addr, Passed::DEFAULT),
+            None => return self.free_in_order(guard, addr, Passed::DEFAULT),
         };
         match freed {
             Ok(by_engine) => {
