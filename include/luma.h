@@ -663,7 +663,8 @@ typedef int (*luma_oom_fn_t)(size_t bytes, void *user);
  */
 typedef struct luma_oom_stream_t {
   /**
-   * The stream's number.
+   * The stream: one more than what `cuStreamGetId` says; 0 is the legacy default stream. Where the driver
+   * does not number streams, its handle.
    */
   uint64_t stream_id;
   /**

@@ -114,6 +114,34 @@ static void waiting_is_bounded(void) {
   STREAM(destroy(other));
 }
 
+/* The report of a refusal says what waits for which stream, and names one whose end would have been enough. */
+static void the_report_names_a_stream(void) {
+  full_t full;
+  stream_t other = new_stream(NON_BLOCKING);
+  luma_oom_report_t report = LUMA_OOM_REPORT_INIT;
+  unsigned char *block;
+  int at, named = -1;
+  fill_up(&full);
+  REFUSED(luma_pool_alloc(full.pool, BLOCK, 0, other), LUMA_ERROR_OUT_OF_MEMORY, "waiting for");
+  OK(luma_oom_report(&report));
+  CHECK(report.pending_streams == STREAMS && report.pending_bytes == STREAMS * BLOCK);
+  CHECK(report.pending[0].bytes == BLOCK && report.pending[0].blocks == 1);
+  CHECK(report.waits > 0 && report.wait_ns > 0);
+  CHECK(report.action == LUMA_OOM_WAIT_FOR_STREAM && report.action_bytes == BLOCK);
+  for (at = 0; at < STREAMS; at++) {
+    unsigned long long id = 0;
+    STREAM(id(full.streams[at], &id));
+    named = id + 1 == report.action_stream ? at : named;
+  }
+  CHECK(named >= 0);
+  finish(&full.gates[named], full.streams[named]);
+  block = take(full.pool, BLOCK, other);
+  CHECK(closed(&full) == STREAMS - 1);
+  give(full.pool, block, other);
+  end_full(&full);
+  STREAM(destroy(other));
+}
+
 /* What is more than the pool may ever have waits for nobody. */
 static void what_cannot_fit_is_refused(void) {
   full_t full;
@@ -376,6 +404,7 @@ int main(void) {
   RUN(several_ends_are_waited_for());
   RUN(what_cannot_fit_is_refused());
   RUN(waiting_is_bounded());
+  RUN(the_report_names_a_stream());
   RUN(others_go_on());
   RUN(a_free_ends_a_wait());
   RUN(no_lock_is_held_while_waiting());

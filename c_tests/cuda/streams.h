@@ -43,6 +43,7 @@ static struct {
   int (*destroy)(stream_t stream);
   int (*synchronize)(stream_t stream);
   int (*query)(stream_t stream);
+  int (*id)(stream_t stream, unsigned long long *id);
   int (*wait_event)(stream_t stream, event_t event, unsigned flags);
   int (*event_create)(event_t *event, unsigned flags);
   int (*event_destroy)(event_t event);
@@ -84,6 +85,7 @@ static inline void find_stream_functions(void) {
   FIND_STREAM(destroy, "cuStreamDestroy_v2");
   FIND_STREAM(synchronize, "cuStreamSynchronize");
   FIND_STREAM(query, "cuStreamQuery");
+  FIND_STREAM(id, "cuStreamGetId");
   FIND_STREAM(wait_event, "cuStreamWaitEvent");
   FIND_STREAM(event_create, "cuEventCreate");
   FIND_STREAM(event_destroy, "cuEventDestroy_v2");

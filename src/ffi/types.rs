@@ -255,7 +255,8 @@ pub enum luma_oom_action_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct luma_oom_stream_t {
-    /// The stream's number.
+    /// The stream: one more than what `cuStreamGetId` says; 0 is the legacy default stream. Where the driver
+    /// does not number streams, its handle.
     pub stream_id: u64,
     /// The bytes that wait.
     pub bytes: u64,
