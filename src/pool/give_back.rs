@@ -155,7 +155,8 @@ impl Pool {
     /// bytes that went. While the pool has seen one stream it waits for that; of several, what their work
     /// may still use stays.
     pub fn empty_cache(&self) -> Result<u64> {
-        let mut guard = self.settle(self.lock()?)?;
+        let guard = self.settle(self.lock()?)?;
+        let mut guard = self.destroy_unused_events(guard)?;
         guard.empty_quarantine();
         let (guard, given) = self.give_back(guard, Amount::All, [NIL; 2], Patience::Endless)?;
         let checked = guard.check_in_debug();

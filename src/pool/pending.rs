@@ -325,6 +325,20 @@ impl Pool {
         Ok((guard, is_done))
     }
 
+    /// Gives the driver back the events that are kept for later.
+    pub(super) fn destroy_unused_events<'a>(&'a self, mut guard: Guard<'a>) -> Result<Guard<'a>> {
+        let unused = guard.streams.events.take_unused();
+        let Some(streams) = guard.source.streams().filter(|_| !unused.is_empty()) else {
+            return Ok(guard);
+        };
+        let (guard, ()) = self.unlocked_for_events(guard, |_| {
+            for event in unused {
+                streams.destroy_event(event);
+            }
+        })?;
+        Ok(guard)
+    }
+
     /// Waits a moment, or until something is freed or a backend call ends.
     fn pause<'a>(&'a self, mut guard: Guard<'a>, pause: Duration) -> Result<Guard<'a>> {
         self.begin_wait(&mut guard);

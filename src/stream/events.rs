@@ -42,6 +42,11 @@ impl Events {
         std::mem::take(&mut self.surplus)
     }
 
+    /// Takes all events that are kept.
+    pub fn take_unused(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.unused)
+    }
+
     /// Whether there are any to destroy.
     pub fn has_surplus(&self) -> bool {
         !self.surplus.is_empty()
