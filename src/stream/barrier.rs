@@ -26,6 +26,19 @@ pub enum Covered {
     Not,
 }
 
+/// The contexts of streams, each once.
+fn domains_of<'a>(
+    slots: impl Iterator<Item = &'a Slot>,
+) -> Result<Vec<Option<usize>>, HostMemoryExhausted> {
+    let mut domains = Vec::new();
+    for slot in slots {
+        if !domains.contains(&slot.domain) {
+            domains.try_push(slot.domain)?;
+        }
+    }
+    Ok(domains)
+}
+
 impl Table {
     /// Streams other than the default one for whose record something waits: it is made when a call passes
     /// the stream, or not at all.
@@ -45,24 +58,12 @@ impl Table {
 
     /// The contexts that they belong to, as [`Table::domain`].
     pub fn orphans_domains(&self) -> Result<Vec<Option<usize>>, HostMemoryExhausted> {
-        let mut domains = Vec::new();
-        for slot in self.orphans() {
-            if !domains.contains(&slot.domain) {
-                domains.try_push(slot.domain)?;
-            }
-        }
-        Ok(domains)
+        domains_of(self.orphans())
     }
 
     /// The contexts of all streams, as [`Table::domain`].
     pub fn domains(&self) -> Result<Vec<Option<usize>>, HostMemoryExhausted> {
-        let mut domains = Vec::new();
-        for (_, slot) in self.open_slots() {
-            if !domains.contains(&slot.domain) {
-                domains.try_push(slot.domain)?;
-            }
-        }
-        Ok(domains)
+        domains_of(self.open_slots().map(|(_, slot)| slot))
     }
 
     /// Whether a barrier stands for all work of a stream below a number.
@@ -71,8 +72,8 @@ impl Table {
         below.any(|&(other, below)| other == id && below >= number)
     }
 
-    /// The numbers of all streams of a context for an event that is about to stand for all of them. To be followed by
-    /// [`Table::end_barrier`].
+    /// The numbers of all streams of a context for an event that is about to stand for all of them. To be
+    /// followed by [`Table::end_barrier`].
     pub fn begin_barrier(
         &mut self,
         domain: Option<usize>,
