@@ -397,6 +397,10 @@ impl Engine {
         if !self.separate {
             return self.free.best_fit_where(chunks, size, usable);
         }
+        let usable = |id| self.policy.fits(chunks[id].size, size) && usable(id);
+        if lane == ANYONE {
+            return self.index(lane).best_fit_where(chunks, size, usable);
+        }
         let own = self.index(lane).best_fit_where(chunks, size, &usable);
         let settled = self.index(ANYONE).best_fit_where(chunks, size, &usable);
         self.smaller(own, settled)
@@ -413,13 +417,18 @@ impl Engine {
     /// Serves a request without constraints of an engine that is separate.
     #[inline(never)]
     pub(super) fn allocate_in_lane(&mut self, request: &Request) -> Option<Block> {
-        let own = self
-            .index(request.lane)
-            .best_fit(&self.chunks, request.size);
         let settled = self.index(ANYONE).best_fit(&self.chunks, request.size);
-        let id = self.smaller(own, settled)?;
-        let start = self.chunks[id].addr;
-        Some(self.take_in_lane(id, start, request))
+        let id = if request.lane == ANYONE {
+            settled?
+        } else {
+            let own = self
+                .index(request.lane)
+                .best_fit(&self.chunks, request.size);
+            self.smaller(own, settled)?
+        };
+        let Chunk { addr, size, .. } = self.chunks[id];
+        let fits = self.policy.fits(size, request.size);
+        fits.then(|| self.take_in_lane(id, addr, request))
     }
 
     /// Hands out `start..start + request.size` of a free chunk of any lane. Two chunks are in reserve.
@@ -462,6 +471,24 @@ impl Engine {
         let (id, block) = self.end_live(addr, |_| {})?;
         self.list_freed(id, lane, freed_at);
         Ok(block)
+    }
+
+    /// [`Engine::free_in`] for a block whose tag `may_go` accepts; `None`: it does not.
+    #[inline]
+    pub fn free_in_if(
+        &mut self,
+        addr: u64,
+        lane: Lane,
+        freed_at: u64,
+        may_go: impl FnOnce(u16) -> bool,
+    ) -> Result<Option<Block>, NotLive> {
+        let chunks = &self.chunks;
+        let found = self.live.get(addr, |id| chunks[id].addr);
+        let id = found.ok_or(NotLive)?;
+        if !may_go(chunks[id].tag) {
+            return Ok(None);
+        }
+        self.free_in(addr, lane, freed_at).map(Some)
     }
 
     /// Parks the block that begins at `addr`: it is freed, but in no lane until [`Engine::end_free`].

@@ -41,6 +41,9 @@ pub struct Policy {
     pub ties: Ties,
     /// Whether wholly free segments are given back when the backend refuses.
     pub release_on_failure: bool,
+    /// Whether a block is a whole segment: none is split, and none serves a request of which it is not a good
+    /// fit. Counts where lanes do.
+    pub whole: bool,
 }
 
 impl Policy {
@@ -52,6 +55,7 @@ impl Policy {
         split_when_double: false,
         ties: Ties::Any,
         release_on_failure: true,
+        whole: false,
     };
 
     /// XLA's `BFCAllocator` with growth, without garbage collection.
@@ -62,6 +66,7 @@ impl Policy {
         split_when_double: true,
         ties: Ties::LowestAddress,
         release_on_failure: false,
+        whole: false,
     };
 
     /// luma-cuda 0.3.2.
@@ -72,6 +77,7 @@ impl Policy {
         split_when_double: false,
         ties: Ties::Any,
         release_on_failure: true,
+        whole: false,
     };
 
     /// Whether a chunk of `size` bytes is split when `wanted` of them are handed out.
@@ -79,6 +85,12 @@ impl Policy {
     pub fn splits(&self, size: u64, wanted: u64) -> bool {
         let rest = size - wanted;
         rest >= self.min_split || (self.split_when_double && rest >= wanted)
+    }
+
+    /// Whether a chunk of `size` bytes, which is enough, is a good fit for `wanted`.
+    #[inline]
+    pub fn fits(&self, size: u64, wanted: u64) -> bool {
+        !self.whole || size - wanted <= self.min_segment.max(wanted / 8)
     }
 
     /// Whether a refusal makes all wholly free segments go at once, as in XLA, or only as many as are

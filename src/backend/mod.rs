@@ -5,6 +5,7 @@
 //! no books of blocks. Calls may block and are made from any thread, with no lock of luma's held.
 
 pub mod callbacks;
+pub mod captures;
 pub mod cuda;
 pub mod host;
 pub mod simulated;

@@ -56,6 +56,8 @@ impl StreamKey {
     /// A stream that cannot be told: the call comes from a host function of a stream, where no driver may
     /// be asked.
     pub const UNKNOWN: Self = Self(u64::MAX);
+    /// No stream: what is allocated may be used by any work at once, and what is freed waits for all work.
+    pub const UNORDERED: Self = Self(u64::MAX - 1);
 }
 
 /// The capture that a stream is in: what is queued on it becomes part of a graph and does not run.
@@ -201,6 +203,15 @@ pub trait Streams: Debug + Send + Sync {
     /// too; only a capture of a stream that the default stream waits for is seen in time, that of one with
     /// `CU_STREAM_NON_BLOCKING` is broken by the call. So it is made only while no capture is known.
     fn record_all(&self, event: Event) -> BackendResult<()>;
+
+    /// The contexts whose work may use memory of a context: itself, first, and the others of the process as
+    /// far as they are known.
+    ///
+    /// # Errors
+    /// What the driver fails with.
+    fn users(&self, domain: usize) -> BackendResult<Vec<usize>> {
+        Ok(vec![domain])
+    }
 
     /// Waits until all work is done that was queued in a context, whatever the stream. The one function
     /// that waits. Work of a context that is gone is done.

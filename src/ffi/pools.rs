@@ -180,6 +180,7 @@ pub(super) unsafe fn parse_config(config: *const luma_pool_config_t) -> Result<P
         release_on_failure: switch("release_on_failure", c.release_on_failure)?,
         capacity: set(c.capacity),
         callbacks,
+        whole_segments: false,
         checks: None,
     })
 }

@@ -10,7 +10,7 @@ use crate::backend::{Backend, Memory};
 use crate::config::{BackendChoice, Checks, Limit, PresetChoice, environment};
 use crate::error::{Error, Result, Status};
 use crate::log::{self, Level};
-use crate::size::GRAIN;
+use crate::size::{GRAIN, round_down};
 use crate::text::text;
 use std::sync::{Arc, OnceLock};
 
@@ -93,6 +93,8 @@ pub struct PoolConfig {
     pub split_when_double: Option<bool>,
     /// Whether wholly free segments are given back when the backend refuses.
     pub release_on_failure: Option<bool>,
+    /// Whether each block is a segment of its own.
+    pub whole_segments: bool,
     /// The size of a host or simulated device of the pool's own.
     pub capacity: Option<u64>,
     /// For [`BackendKind::Callbacks`].
@@ -145,8 +147,13 @@ impl PoolConfig {
         let policy = Policy {
             growth: self.growth.unwrap_or(preset.growth),
             min_segment: self.min_segment.unwrap_or(preset.min_segment),
-            min_split: self.min_split.unwrap_or(preset.min_split),
-            split_when_double: self.split_when_double.unwrap_or(preset.split_when_double),
+            min_split: match self.whole_segments {
+                true => round_down(u64::MAX, GRAIN),
+                false => self.min_split.unwrap_or(preset.min_split),
+            },
+            split_when_double: !self.whole_segments
+                && self.split_when_double.unwrap_or(preset.split_when_double),
+            whole: self.whole_segments,
             ties: preset.ties,
             release_on_failure: self.release_on_failure.unwrap_or(preset.release_on_failure),
         };

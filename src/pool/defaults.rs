@@ -3,7 +3,7 @@
 //! anything else one in all.
 
 use super::registry::{self, Slot, create_default};
-use super::{BackendKind, Pool, PoolConfig, recorder};
+use super::{BackendKind, Pool, PoolConfig, hosted, recorder};
 use crate::alloc::Located;
 use crate::backend::cuda::{self, ContextKey, CudaBackend, Kind};
 use crate::config::environment;
@@ -146,7 +146,7 @@ fn of_current_context() -> Result<&'static Slot> {
 fn make_for_current(key: ContextKey) -> Result<&'static Slot> {
     match key {
         ContextKey::NONE => of_device(0),
-        _ => add(CudaBackend::of_current_context()?),
+        _ => add(CudaBackend::of_current_context(hosted::keeps_contexts())?),
     }
 }
 
@@ -194,7 +194,8 @@ fn add(backend: CudaBackend) -> Result<&'static Slot> {
 /// Makes the pool of a context. To be done with the making locked.
 fn append(backend: CudaBackend, config: &PoolConfig) -> Result<&'static Slot> {
     let backend = Arc::new(backend);
-    let slot = create_default(|pool| pool.open_over(backend.clone(), config))?;
+    let config = hosted::adapted(config);
+    let slot = create_default(|pool| pool.open_over(backend.clone(), &config))?;
     let last = of_contexts().last().map_or(&FIRST, |pool| &pool.next);
     last.get_or_init(|| {
         Box::new(OfContext {
@@ -205,6 +206,55 @@ fn append(backend: CudaBackend, config: &PoolConfig) -> Result<&'static Slot> {
         })
     });
     Ok(slot)
+}
+
+/// The pool of the calling thread's current context, for a program that has made the context itself: where
+/// there is none, there is no pool either, and no driver is begun. `None` also where default pools are not
+/// CUDA's.
+///
+/// # Errors
+/// As [`current`].
+#[inline]
+pub fn of_program() -> Result<Option<&'static Pool>> {
+    let Some(key) = cuda::context_of_program() else {
+        return Ok(None);
+    };
+    if let Some(pool) = of_contexts().find(|pool| pool.is_of(key)) {
+        return Ok(Some(pool.slot.pool()));
+    }
+    make_for_program()
+}
+
+#[cold]
+fn make_for_program() -> Result<Option<&'static Pool>> {
+    let slot = current()?;
+    Ok(SINGLE.get().is_none().then(|| slot.pool()))
+}
+
+/// CUDA's default pools whose contexts are there, with the devices' numbers.
+pub fn of_devices() -> impl Iterator<Item = (i32, &'static Pool)> {
+    of_contexts()
+        .filter(|pool| !pool.is_gone.load(Ordering::Acquire))
+        .map(|pool| (pool.backend.device(), pool.slot.pool()))
+}
+
+/// The pool in whose memory `addr` lies, if it is a CUDA default pool.
+pub fn holder(addr: u64) -> Option<&'static Pool> {
+    let pool = owner(addr).filter(|_| SINGLE.get().is_none())?;
+    (pool.locate(addr) != Located::Foreign).then_some(pool)
+}
+
+/// A context that is no primary one was destroyed, and its memory with it.
+pub fn context_destroyed(key: ContextKey) {
+    let pools = of_contexts().filter(|pool| {
+        !pool.backend.is_primary()
+            && pool.backend.context_key() == key
+            && !pool.is_gone.swap(true, Ordering::AcqRel)
+    });
+    for pool in pools {
+        // A pool that is half changed has told its callers already.
+        let _ = pool.slot.pool().forget();
+    }
 }
 
 /// The first use of a default pool, which decides for all what they are like. `device`: the one to
@@ -248,7 +298,7 @@ fn make(config: &PoolConfig, device: Option<i32>) -> Result<&'static Slot> {
             cuda::devices()?;
             match cuda::current_context()? {
                 ContextKey::NONE => CudaBackend::of_device(0, Kind::Device)?,
-                _ => CudaBackend::of_current_context()?,
+                _ => CudaBackend::of_current_context(hosted::keeps_contexts())?,
             }
         }
     };

@@ -8,6 +8,17 @@ use crate::error::{Error, Result, Status};
 use crate::stats::Stats;
 use crate::text::text;
 
+/// What a pool holds and may hold. In bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Obtained from the backend and not given back.
+    pub reserved: u64,
+    /// In live blocks.
+    pub allocated: u64,
+    /// The most that may be reserved; `None`: no limit.
+    pub limit: Option<u64>,
+}
+
 impl Pool {
     /// The bytes of the live block that begins at `addr`; `None` if none does.
     pub fn usable_size(&self, addr: u64) -> Option<u64> {
@@ -63,6 +74,17 @@ impl Pool {
             oom_waits: calls.oom_waits,
             oom_wait_ns: calls.oom_wait_ns,
             handler_calls: calls.handlers,
+        })
+    }
+
+    /// What the pool holds and may hold, without asking anybody.
+    pub fn room(&self) -> Result<Room> {
+        let guard = self.lock()?;
+        let (usage, cached) = (guard.engine.usage(), guard.cached());
+        Ok(Room {
+            reserved: usage.reserved,
+            allocated: usage.allocated - cached.room,
+            limit: (guard.limit != u64::MAX).then_some(guard.limit),
         })
     }
 

@@ -161,6 +161,8 @@ impl Open {
         };
         self.home_domain = None;
         self.domain = None;
+        self.unordered = None;
+        self.users = Vec::new();
         self.set_express();
     }
 

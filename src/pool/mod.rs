@@ -10,6 +10,7 @@
 //! - `serve`: the order of a request that no free block fits;
 //! - `ordered`: allocating and freeing in the order of streams;
 //! - `captured`: the same while a stream is being captured;
+//! - `unordered`: memory in no stream's order;
 //! - `pending`: memory that waits for work of the device;
 //! - `growth`, `give_back`: asking the backend for more, and giving back;
 //! - `calls`: backend calls without the lock;
@@ -19,7 +20,7 @@
 //! - [`checked`]: what `LUMA_DEBUG` asks for;
 //! - [`recorder`]: the trace that `LUMA_TRACE` asks for;
 //! - [`registry`]: all pools of the process by their handles, and forks;
-//! - [`defaults`]: the default pools.
+//! - [`defaults`]: the default pools; [`hosted`]: those of a program that knows nothing of luma.
 
 mod caches;
 mod calls;
@@ -29,6 +30,7 @@ pub mod config;
 pub mod defaults;
 mod give_back;
 mod growth;
+pub mod hosted;
 mod inspect;
 mod lifetime;
 pub mod oom;
@@ -37,8 +39,10 @@ mod pending;
 pub mod recorder;
 pub mod registry;
 mod serve;
+mod unordered;
 
 pub use config::{BackendKind, PoolConfig, Preset};
+pub use inspect::Room;
 pub use oom::OomReport;
 
 use crate::alloc::HostMemoryExhausted;
@@ -56,6 +60,7 @@ use oom::Steps;
 use ordered::{Passed, Turn};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use unordered::Unordered;
 
 /// A pool of memory from one backend. All of its functions may be called from any thread.
 #[derive(Debug)]
@@ -104,6 +109,12 @@ pub(crate) struct Open {
     calls_ended: u64,
     /// The stream whose calls take the short way: the only one there is, while nobody watches or waits.
     express: Option<StreamKey>,
+    /// Where unordered calls stand, once there was one.
+    unordered: Option<Unordered>,
+    /// The same while they take the short way.
+    quick: Option<Unordered>,
+    /// The contexts whose work the last such event stood for.
+    users: Vec<usize>,
     /// The first stream, once there was a call.
     home: Option<StreamKey>,
     /// The context of that, where it is not the pool's own.
@@ -228,6 +239,9 @@ impl Open {
             checked,
             record,
             express: None,
+            unordered: None,
+            quick: None,
+            users: Vec::new(),
             home: first_home(source),
             home_domain: None,
             domain: None,

@@ -42,6 +42,20 @@ impl Passed {
         stream: Stream::DEFAULT,
         place: Place::DEFAULT,
     };
+
+    /// No stream: see [`super::unordered`].
+    pub(super) const UNORDERED: Self = Self {
+        stream: Stream::DEFAULT,
+        place: Place {
+            key: StreamKey::UNORDERED,
+            capture: None,
+        },
+    };
+
+    /// Whether it is the default stream.
+    pub(super) fn is_default(self) -> bool {
+        self.place.key == StreamKey::DEFAULT
+    }
 }
 
 /// What a call may use: whose lane, and how.
@@ -93,6 +107,8 @@ impl Open {
             && self.waiters == 0
             && self.caches.is_none();
         self.express = if is_plain { self.home } else { None };
+        let is_quick = !self.is_watched && self.waiters == 0;
+        self.quick = self.unordered.filter(|_| is_quick);
     }
 
     /// Begins to tell streams apart.
@@ -306,6 +322,12 @@ impl Pool {
         if let Some(capture) = place.capture {
             return self.enter_capture(guard, passed, capture);
         }
+        if place.key == StreamKey::UNORDERED {
+            let entered = self
+                .separate(&mut guard)
+                .and_then(|()| guard.unordered_turn());
+            return Ok((guard, entered.map_err(host_memory)));
+        }
         guard.captures.note_outside(stream);
         let is_known = if guard.engine.is_separate() {
             guard.streams.find(place.key).is_some()
@@ -366,7 +388,7 @@ impl Pool {
     /// Frees a block in the order of a stream, where more is to be done than to list it.
     #[cold]
     pub(super) fn free_in_order(&self, guard: Guard<'_>, addr: u64, passed: Passed) -> Result<()> {
-        if guard.caches.is_some() && passed.stream.is_default() {
+        if guard.caches.is_some() && passed.is_default() {
             return self.free_past_cache(guard, addr, None);
         }
         if guard.block_at(addr).is_none() {
@@ -401,7 +423,8 @@ impl Pool {
         let number = clock.want();
         let records = turn.is_recordable && clock.events().len() < MOST_EVENTS;
         if !records && !is_used {
-            let freed = open.engine.free_in(addr, turn.lane, number).ok();
+            let lane = open.streams.lane(slot);
+            let freed = open.engine.free_in(addr, lane, number).ok();
             return self.conclude_free(guard, addr, Ok(freed));
         }
         let Ok((chunk, block)) = open.engine.begin_free(addr) else {

@@ -52,16 +52,48 @@ enum Default {
     Unknown(Option<Event>),
 }
 
-fn wait_for_all(
+/// Waits for all work of some contexts.
+pub(super) fn wait_for_all(
     streams: &dyn Streams,
-    domain: usize,
-    may_wait: bool,
+    domains: &[usize],
     spares_captures: bool,
 ) -> Covered {
-    if may_wait && streams.synchronize(domain, spares_captures).is_ok() {
+    let waited = domains
+        .iter()
+        .try_for_each(|&domain| streams.synchronize(domain, spares_captures));
+    if waited.is_ok() {
         Covered::Done
     } else {
         Covered::Not
+    }
+}
+
+/// Lets an event of each of some contexts stand for all their work. Events are taken from `unused`, and
+/// put there if it fails.
+pub(super) fn record_all(
+    streams: &dyn Streams,
+    domains: &[usize],
+    unused: &mut Vec<Event>,
+) -> BackendResult<Covered> {
+    let mut events = Vec::new();
+    let room = events.try_reserve_exact(domains.len());
+    room.and_then(|()| unused.try_reserve(domains.len()))
+        .map_err(|_| BackendError::OutOfMemory)?;
+    let recorded = domains.iter().try_for_each(|&domain| {
+        let kept = unused.iter().position(|event| event.domain == domain);
+        let event = match kept {
+            Some(at) => unused.swap_remove(at),
+            None => streams.create_event(domain)?,
+        };
+        events.push(event);
+        streams.record_all(event)
+    });
+    match recorded {
+        Ok(()) => Ok(Covered::By(events)),
+        Err(error) => {
+            unused.append(&mut events);
+            Err(error)
+        }
     }
 }
 
@@ -71,6 +103,15 @@ fn synchronize(backend: &dyn Backend) -> BackendResult<()> {
         return Ok(());
     };
     streams.synchronize(backend.domain()?, false)
+}
+
+/// What became of waiting.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wait {
+    /// Work has set memory free, or another thread has.
+    pub(super) is_changed: bool,
+    /// It took time.
+    pub(super) has_waited: bool,
 }
 
 /// What giving back may wait for.
@@ -271,16 +312,18 @@ impl Pool {
         let may_wait = !guard.has_outstanding() && !environment().oom_wait.is_zero();
         // An event for everything breaks captures.
         let may_record = !guard.captures.are_open();
-        self.end_orphans(guard, move |streams, domain| {
+        let domains = guard.streams.orphans_domains().map_err(host_memory)?;
+        self.end_orphans(guard, domains, move |streams, domains, unused| {
             if may_record {
-                if let Ok(event) = streams.create_event(domain) {
-                    if streams.record_all(event).is_ok() {
-                        return Covered::By(event);
-                    }
-                    streams.destroy_event(event);
+                if let Ok(covered) = record_all(streams, domains, unused) {
+                    return covered;
                 }
             }
-            wait_for_all(streams, domain, may_wait, !may_record)
+            if may_wait {
+                wait_for_all(streams, domains, !may_record)
+            } else {
+                Covered::Not
+            }
         })
     }
 
@@ -288,37 +331,79 @@ impl Pool {
     /// not seen again nobody knows what is finished; if nothing else is outstanding, it waits for them.
     pub(super) fn settle<'a>(&'a self, guard: Guard<'a>) -> Result<Guard<'a>> {
         let (guard, _) = self.collect(guard)?;
-        let may_wait = !guard.has_outstanding();
+        if guard.has_outstanding() {
+            return Ok(guard);
+        }
         let spares_captures = guard.captures.are_open();
-        let (guard, _) = self.end_orphans(guard, move |streams, domain| {
-            wait_for_all(streams, domain, may_wait, spares_captures)
+        let domains = guard.streams.orphans_domains().map_err(host_memory)?;
+        let (guard, _) = self.end_orphans(guard, domains, move |streams, domains, _| {
+            wait_for_all(streams, domains, spares_captures)
         })?;
         Ok(guard)
     }
 
-    fn end_orphans<'a>(
+    /// For each of these contexts finds out what becomes of all its work: `cover` is asked of the context, and
+    /// of all whose work may use its memory where unordered frees count on that. `true`: some is done.
+    pub(super) fn end_orphans<'a>(
         &'a self,
         mut guard: Guard<'a>,
-        cover: impl Fn(&dyn Streams, usize) -> Covered,
+        domains: Vec<Option<usize>>,
+        cover: impl Fn(&dyn Streams, &[usize], &mut Vec<Event>) -> Covered,
     ) -> Locked<'a, bool> {
         let mut is_done = false;
         let Some(streams) = guard.source.streams().filter(|_| !in_backend()) else {
             return Ok((guard, is_done));
         };
-        for domain in guard.streams.orphans_domains().map_err(host_memory)? {
-            let below = guard.streams.begin_barrier(domain).map_err(host_memory)?;
-            let covered;
-            (guard, covered) = self.unlocked_for_events(guard, |backend| {
-                match domain.map_or_else(|| backend.domain(), Ok) {
-                    Ok(domain) => cover(streams, domain),
-                    Err(_) => Covered::Not,
-                }
-            })?;
+        for domain in domains {
+            let open = &mut *guard;
+            let below = open.streams.begin_barrier(domain).map_err(host_memory)?;
+            let everywhere = domain.is_none() && open.unordered.is_some();
+            let known = domain.or(open.domain);
+            let mut unused = Vec::new();
+            let last = if everywhere {
+                &*open.users
+            } else {
+                known.as_slice()
+            };
+            if unused.try_reserve(last.len()).is_ok() {
+                unused.extend(
+                    last.iter()
+                        .filter_map(|&user| open.streams.events.take(user)),
+                );
+            }
+            let (covered, users, mut unused) = {
+                let outcome;
+                (guard, outcome) = self.unlocked_for_events(guard, |backend| {
+                    let users = known
+                        .map_or_else(|| backend.domain(), Ok)
+                        .and_then(|domain| {
+                            if everywhere {
+                                streams.users(domain)
+                            } else {
+                                Ok(vec![domain])
+                            }
+                        });
+                    let covered = match &users {
+                        Ok(users) => cover(streams, users, &mut unused),
+                        Err(_) => Covered::Not,
+                    };
+                    (covered, users.unwrap_or_default(), unused)
+                })?;
+                outcome
+            };
             is_done |= matches!(covered, Covered::Done);
             let open = &mut *guard;
-            open.calls.event_records += u64::from(matches!(covered, Covered::By(_)));
-            let surplus = open.streams.end_barrier(&mut open.engine, below, covered);
-            if let Some(event) = surplus {
+            if let Covered::By(events) = &covered {
+                open.calls.event_records += events.len() as u64;
+            }
+            if domain.is_none() {
+                open.domain = users.first().copied().or(open.domain);
+            }
+            if everywhere {
+                open.users = users;
+            }
+            unused.extend(open.streams.end_barrier(&mut open.engine, below, covered));
+            for event in unused {
                 open.streams.events.put(event);
             }
         }
@@ -360,37 +445,44 @@ impl Pool {
         deadline: Option<Instant>,
         steps: &mut Steps,
     ) -> Locked<'a, bool> {
-        if in_backend() || !guard.engine.is_separate() {
-            return Ok((guard, false));
-        }
         let begun = Instant::now();
-        let mut pauses = Pauses::new();
-        let mut has_waited = false;
-        let is_changed = loop {
-            let (changes, epoch) = (guard.calls_ended, guard.epoch);
-            let progress;
-            (guard, progress) = self.collect_once(guard)?;
-            if progress {
-                break true;
-            }
-            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if is_late || !guard.has_outstanding() {
-                break false;
-            }
-            has_waited = true;
-            guard = self.pause(guard, pauses.next())?;
-            if guard.calls_ended != changes || guard.epoch != epoch {
-                break true;
-            }
-        };
-        if has_waited {
+        let wait;
+        (guard, wait) = self.wait_for_change(guard, deadline)?;
+        if wait.has_waited {
             let waited = begun.elapsed().as_nanos() as u64;
             guard.calls.oom_waits += 1;
             guard.calls.oom_wait_ns += waited;
             steps.waits += 1;
             steps.wait_ns += waited;
         }
-        Ok((guard, is_changed))
+        Ok((guard, wait.is_changed))
+    }
+
+    /// The same, whatever for.
+    pub(super) fn wait_for_change<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        deadline: Option<Instant>,
+    ) -> Locked<'a, Wait> {
+        let mut wait = Wait::default();
+        if in_backend() || !guard.engine.is_separate() {
+            return Ok((guard, wait));
+        }
+        let mut pauses = Pauses::new();
+        loop {
+            let (changes, epoch) = (guard.calls_ended, guard.epoch);
+            (guard, wait.is_changed) = self.collect_once(guard)?;
+            let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if wait.is_changed || is_late || !guard.has_outstanding() {
+                return Ok((guard, wait));
+            }
+            wait.has_waited = true;
+            guard = self.pause(guard, pauses.next())?;
+            if guard.calls_ended != changes || guard.epoch != epoch {
+                wait.is_changed = true;
+                return Ok((guard, wait));
+            }
+        }
     }
 
     /// Makes the stream of a request wait for work of others, where memory that they have freed would

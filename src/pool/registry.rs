@@ -8,6 +8,7 @@
 use super::oom::Elsewhere;
 use super::{Open, Pool, PoolConfig, caches, checked, defaults, oom, recorder};
 use crate::alloc::Located;
+use crate::backend::captures;
 use crate::error::{Error, Result, Status};
 use crate::log;
 use crate::text::text;
@@ -288,6 +289,7 @@ impl ForkGuard {
     pub(crate) fn in_child(mut self) {
         self.caches.clear();
         caches::after_fork();
+        captures::after_fork();
         for state in self.pools.iter_mut().filter_map(|state| state.as_mut()) {
             state.after_fork();
         }

@@ -82,7 +82,7 @@ impl Pool {
                 return Ok((guard, Err(reset_meanwhile())));
             }
             let found;
-            (guard, found) = self.look_at_pending(guard, request)?;
+            (guard, found) = self.look_at_pending(guard, request, turn)?;
             if let Some(block) = found {
                 return Ok((guard, Ok(block)));
             }
@@ -222,10 +222,12 @@ impl Pool {
         &'a self,
         mut guard: Guard<'a>,
         request: &Request,
+        turn: Turn,
     ) -> Locked<'a, Option<Block>> {
         if !guard.engine.is_separate() {
             return Ok((guard, None));
         }
+        guard = self.cover_unordered(guard, request)?;
         for _ in 0..MOST_ROUNDS {
             let progress;
             (guard, progress) = self.collect_once(guard)?;
@@ -237,8 +239,10 @@ impl Pool {
                 break;
             }
         }
-        let gathered = guard.engine.gather(request, &[]).map_err(host_memory)?;
-        Ok((guard, gathered))
+        match guard.engine.gather(request, &[]).map_err(host_memory)? {
+            Some(block) => Ok((guard, Some(block))),
+            None => self.slow_down(guard, request, turn),
+        }
     }
 
     /// Serves a request of a stream that is being captured: from memory of the capture, from memory whose

@@ -7,19 +7,20 @@ use crate::alloc::host_memory::TryPush;
 use crate::alloc::{Engine, HostMemoryExhausted};
 use crate::backend::streams::{Event, StreamKey};
 
-/// An event that stands for the work of all streams.
+/// Events that together stand for the work of all streams.
 #[derive(Debug)]
 pub(super) struct Barrier {
-    pub(super) event: Event,
+    /// Those that are not known to be done.
+    pub(super) events: Vec<Event>,
     /// What is done with it: below these numbers.
     pub(super) below: Vec<(SlotId, u64)>,
 }
 
 /// What became of the work of all streams.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub enum Covered {
-    /// An event stands for it.
-    By(Event),
+    /// These events stand for it: not none.
+    By(Vec<Event>),
     /// It is done.
     Done,
     /// It cannot be told.
@@ -43,12 +44,17 @@ impl Table {
     /// Streams other than the default one for whose record something waits: it is made when a call passes
     /// the stream, or not at all.
     fn orphans(&self) -> impl Iterator<Item = &Slot> {
-        let orphans = self.open_slots().filter(|(id, slot)| {
-            slot.key != Some(StreamKey::DEFAULT)
-                && slot.clock.lacks_record()
-                && !self.is_covered(*id, slot.clock.wanted())
-        });
+        let orphans = self.open_slots().filter(|(id, _)| self.is_orphan(*id));
         orphans.map(|(_, slot)| slot)
+    }
+
+    /// Whether something waits for a record of this stream that is nowhere under way. Not of the default
+    /// stream, which can be asked at any time.
+    pub fn is_orphan(&self, id: SlotId) -> bool {
+        let slot = &self.slots[id as usize];
+        slot.key != Some(StreamKey::DEFAULT)
+            && slot.clock.lacks_record()
+            && !self.is_covered(id, slot.clock.wanted())
     }
 
     /// Whether there are any.
@@ -94,26 +100,29 @@ impl Table {
         Ok(below)
     }
 
-    /// What became of a barrier. Gives its event back where there is no memory to note it.
+    /// What became of a barrier. Gives its events back where there is no memory to note it.
     pub fn end_barrier(
         &mut self,
         engine: &mut Engine,
         below: Vec<(SlotId, u64)>,
         covered: Covered,
-    ) -> Option<Event> {
+    ) -> Vec<Event> {
         self.making -= 1;
         match covered {
-            Covered::By(event) => {
-                let noted = self.barriers.try_push(Barrier { event, below });
-                noted.is_err().then_some(event)
+            Covered::By(events) => {
+                if self.barriers.try_reserve(1).is_err() {
+                    return events;
+                }
+                self.barriers.push(Barrier { events, below });
+                Vec::new()
             }
             Covered::Done => {
                 for (id, below) in below {
                     self.advance(engine, id, below);
                 }
-                None
+                Vec::new()
             }
-            Covered::Not => None,
+            Covered::Not => Vec::new(),
         }
     }
 }

@@ -77,7 +77,7 @@ pub enum About {
         /// The number.
         below: u64,
     },
-    /// A barrier.
+    /// A part of a barrier.
     Barrier,
 }
 
@@ -416,11 +416,9 @@ impl Table {
                 add(oldest)?;
             }
         }
-        for barrier in &self.barriers {
-            queries.try_push(Query {
-                about: About::Barrier,
-                event: barrier.event,
-            })?;
+        for &event in self.barriers.iter().flat_map(|barrier| &barrier.events) {
+            let about = About::Barrier;
+            queries.try_push(Query { about, event })?;
         }
         Ok(())
     }
@@ -430,14 +428,17 @@ impl Table {
         match query.about {
             About::Stream { slot, below } => self.advance(engine, slot, below),
             About::Barrier => {
-                let at = self
-                    .barriers
+                let barriers = &mut self.barriers;
+                let Some(at) = barriers
                     .iter()
-                    .position(|barrier| barrier.event == query.event);
-                if let Some(at) = at {
-                    let barrier = self.barriers.swap_remove(at);
-                    self.events.put(barrier.event);
-                    for (slot, below) in barrier.below {
+                    .position(|barrier| barrier.events.contains(&query.event))
+                else {
+                    return;
+                };
+                barriers[at].events.retain(|&event| event != query.event);
+                self.events.put(query.event);
+                if barriers[at].events.is_empty() {
+                    for (slot, below) in barriers.swap_remove(at).below {
                         self.advance(engine, slot, below);
                     }
                 }
@@ -478,8 +479,11 @@ impl Table {
         if let Some(event) = self.events.take_any() {
             return Some(event);
         }
-        if let Some(barrier) = self.barriers.pop() {
-            return Some(barrier.event);
+        while let Some(barrier) = self.barriers.last_mut() {
+            if let Some(event) = barrier.events.pop() {
+                return Some(event);
+            }
+            self.barriers.pop();
         }
         for slot in &mut self.slots {
             let mut taken = None;

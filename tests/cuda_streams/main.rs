@@ -241,7 +241,7 @@ fn case_a_context_goes_with_its_events() {
     let driver = driver();
     use_primary();
     let context = create_context();
-    let backend = CudaBackend::of_current_context().expect("a context is current");
+    let backend = CudaBackend::of_current_context(true).expect("a context is current");
     let one = stream(NON_BLOCKING);
     let domain = streams().domain(one).expect("a stream");
     let event = event_in(domain);

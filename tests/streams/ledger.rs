@@ -8,6 +8,9 @@ use luma::size::round_up;
 pub type StreamId = usize;
 pub type CaptureId = usize;
 
+/// In the place of a stream: in no stream's order.
+pub const UNORDERED: StreamId = StreamId::MAX;
+
 /// On whose behalf a call is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {

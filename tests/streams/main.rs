@@ -35,6 +35,7 @@ mod run;
 mod scenarios;
 mod state;
 mod threads;
+mod unordered;
 
 use luma::Preset;
 use op::{CAPACITIES, Gives, Op, Setup};

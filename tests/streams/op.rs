@@ -66,6 +66,13 @@ pub enum Op {
     DropGraph {
         place: usize,
     },
+    AllocateUnordered {
+        bytes: u64,
+        align: u64,
+    },
+    FreeUnordered {
+        place: usize,
+    },
     EmptyCache,
     SetLimit {
         bytes: u64,
@@ -124,7 +131,7 @@ impl Bytes<'_> {
     }
 
     fn op(&mut self) -> Op {
-        let kind = self.byte() % 64;
+        let kind = self.byte() % 72;
         let stream = self.byte() % STREAMS;
         match kind {
             0..=11 => Op::Allocate {
@@ -176,6 +183,11 @@ impl Bytes<'_> {
             61 => Op::FailBackend {
                 call: 1 + self.byte() as u64 % 4,
             },
+            64..=67 => Op::AllocateUnordered {
+                bytes: self.size(),
+                align: 256 << (self.byte() % 3),
+            },
+            68..=71 => Op::FreeUnordered { place: self.byte() },
             _ => Op::FailStream {
                 call: 1 + self.byte() as u64 % 6,
             },
@@ -194,7 +206,8 @@ pub fn program(bytes: &[[u8; 5]], only: Option<usize>) -> Vec<Op> {
     });
     let is_of_others = |op: &Op| {
         let starts = matches!(op, Op::Replace { .. } | Op::BeginCapture { .. });
-        starts || matches!(op, Op::Churn { .. })
+        let is_unordered = matches!(op, Op::AllocateUnordered { .. } | Op::FreeUnordered { .. });
+        starts || is_unordered || matches!(op, Op::Churn { .. })
     };
     ops.filter(|op| only.is_none() || !is_of_others(op))
         .collect()

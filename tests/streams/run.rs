@@ -1,7 +1,7 @@
 //! Running a program, with everything checked after every operation.
 
 use crate::device::Device;
-use crate::ledger::{Turn, fits};
+use crate::ledger::{Turn, UNORDERED, fits};
 use crate::op::{Gives, MIB, Op, STREAMS, Setup};
 use crate::state::{Block, Places, State, StreamState};
 use luma::backend::simulated::{SimulatedBackend, SimulatedStream, StreamCalls};
@@ -204,6 +204,8 @@ impl Run {
                 drop(state);
                 self.free(stream, place)
             }
+            Op::AllocateUnordered { bytes, align } => self.allocate_unordered(bytes, align),
+            Op::FreeUnordered { place } => self.free_unordered(place),
             Op::FreeBadly { stream, place } => self.free_badly(stream, place),
             Op::RecordStream { stream, place } => self.record_stream(self.slots[stream], place),
             Op::ReleaseStream { stream } => self.release(self.slots[stream]),
@@ -427,6 +429,14 @@ impl Run {
         if must && !self.fired() {
             agree!(waits, 0, "waits for what there is room for");
         }
+        self.handed_out(turn, addr, bytes, align)?;
+        self.pass(turn);
+        Ok(())
+    }
+
+    /// A request was served.
+    pub(super) fn handed_out(&mut self, turn: Turn, addr: u64, bytes: u64, align: u64) -> Checked {
+        let size = round_up(bytes, GRAIN).unwrap_or(u64::MAX);
         agree!(addr % align, 0, "alignment of {addr:#x}");
         let usable = self.pool.usable_size(addr).ok_or("no usable size")?;
         require!(usable >= size, "{usable} bytes for {size}");
@@ -434,7 +444,12 @@ impl Run {
             addr,
             size: usable,
             requested: bytes,
-            stream: id,
+            // Its order is the default stream's if it has none.
+            stream: if turn.stream == UNORDERED {
+                0
+            } else {
+                turn.stream
+            },
             capture: turn.capture,
             users: Vec::new(),
             graphs: Vec::new(),
@@ -461,12 +476,11 @@ impl Run {
         let allocated = state.allocated();
         drop(state);
         self.peak = self.peak.max(allocated);
-        self.pass(turn);
         Ok(())
     }
 
     /// Whether a request fits beside all that is held.
-    fn can_grow(&self, held: u64, size: u64, align: u64) -> bool {
+    pub(super) fn can_grow(&self, held: u64, size: u64, align: u64) -> bool {
         let as_segment = if align <= SEGMENT_ALIGN {
             Some(size)
         } else {
@@ -575,6 +589,6 @@ impl Run {
     }
 }
 
-fn pick<T>(list: &[T], place: usize) -> Option<usize> {
+pub(super) fn pick<T>(list: &[T], place: usize) -> Option<usize> {
     (!list.is_empty()).then(|| place % list.len())
 }

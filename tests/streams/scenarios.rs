@@ -17,7 +17,7 @@ impl Fixture {
         Self::with_barriers(capacity, true)
     }
 
-    fn with_barriers(capacity: u64, has_barriers: bool) -> Self {
+    pub fn with_barriers(capacity: u64, has_barriers: bool) -> Self {
         let simulated = SimulatedBackend::with_pages(capacity, Pages::of(2 * MIB));
         let device = Arc::new(Device::new(simulated, has_barriers));
         let pool = Pool::with_backend(device.clone(), &PoolConfig::default()).unwrap();

@@ -1,7 +1,7 @@
 //! The streams, captures and blocks of a program, as the model knows them.
 
 use crate::intervals::{Interval, Intervals};
-use crate::ledger::{CaptureId, Freed, Ledger, StreamId, Turn, Wait, World};
+use crate::ledger::{CaptureId, Freed, Ledger, StreamId, Turn, UNORDERED, Wait, World};
 use luma::backend::simulated::{DefaultStream, SimulatedGraph, SimulatedMoment, SimulatedStream};
 
 #[derive(Debug)]
@@ -52,6 +52,9 @@ pub struct Places {
 
 impl World for Places {
     fn follows(&self, stream: StreamId, moment: SimulatedMoment) -> bool {
+        if stream == UNORDERED {
+            return false;
+        }
         match &self.streams[stream].stream {
             None => self.default.follows(moment),
             Some(stream) => stream.follows(moment),
@@ -208,6 +211,22 @@ impl State {
             inside: own.filter(|_| is_inside),
             is_used,
             waits,
+        }
+    }
+
+    /// What a block becomes that is freed now in no stream's order.
+    pub fn freed_unordered(&self, block: &Block) -> Freed {
+        let places = &self.places;
+        let graphs = block.graphs.iter().copied().chain(block.capture);
+        Freed {
+            uses: (0..places.streams.len()).map(|id| places.now(id)).collect(),
+            stream: UNORDERED,
+            captures: graphs.filter(|&capture| places.is_alive(capture)).collect(),
+            inside: None,
+            is_used: !block.users.is_empty(),
+            waits: Vec::new(),
+            // When the pool asks what is done is up to it.
+            is_certain: false,
         }
     }
 

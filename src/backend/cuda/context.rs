@@ -14,8 +14,10 @@ pub(super) struct Context {
     handle: AtomicPtr<c_void>,
     /// Whether it is a primary context that was reset, and must be made again before the next call.
     is_stale: AtomicBool,
-    /// Whether it is the device's primary context, of which this is one owner.
+    /// Whether it is the device's primary context.
     is_primary: bool,
+    /// Whether this is one owner of the primary context.
+    is_owner: bool,
     /// Of another context its number, where the driver numbers them: handles come again.
     id: Option<u64>,
 }
@@ -29,18 +31,24 @@ impl Context {
             handle: AtomicPtr::new(retain(driver, device)?),
             is_stale: AtomicBool::new(false),
             is_primary: true,
+            is_owner: true,
             id: None,
         })
     }
 
-    /// The calling thread's current context, whose handle is `handle`.
-    pub(super) fn current(driver: &'static Driver, handle: ContextHandle) -> Result<Self, Failure> {
+    /// The calling thread's current context, whose handle is `handle`. `owns`: a primary one is kept alive.
+    pub(super) fn current(
+        driver: &'static Driver,
+        handle: ContextHandle,
+        owns: bool,
+    ) -> Result<Self, Failure> {
         let mut device = 0;
         // SAFETY: the out-parameter is valid for writing.
         unsafe { driver.current_device(&mut device) }?;
         if is_primary_active(driver, device)? {
-            let primary = Self::primary(driver, device)?;
+            let mut primary = Self::primary(driver, device)?;
             if primary.handle() == handle {
+                primary.set_owner(owns);
                 return Ok(primary);
             }
         }
@@ -50,8 +58,16 @@ impl Context {
             handle: AtomicPtr::new(handle),
             is_stale: AtomicBool::new(false),
             is_primary: false,
+            is_owner: false,
             id: id_of(driver, handle)?,
         })
+    }
+
+    fn set_owner(&mut self, owns: bool) {
+        if !owns {
+            self.is_owner = false;
+            release(self.driver, self.device);
+        }
     }
 
     pub(super) fn driver(&self) -> &'static Driver {
@@ -96,9 +112,14 @@ impl Context {
             // Without a lock, which a child that is forked meanwhile would find taken for ever.
             // The share that was held before the reset is left alone: if the reset took it, giving it
             // up would take somebody else's.
-            let handle = retain(self.driver, self.device)?;
+            let handle = if self.is_owner {
+                retain(self.driver, self.device)?
+            } else {
+                active_primary(self.driver, self.device)?
+                    .ok_or(Failure::destroyed_context("cuDevicePrimaryCtxGetState"))?
+            };
             self.handle.store(handle, Ordering::Release);
-            if !self.is_stale.swap(false, Ordering::AcqRel) {
+            if !self.is_stale.swap(false, Ordering::AcqRel) && self.is_owner {
                 // Another thread was faster, and one share is enough.
                 release(self.driver, self.device);
             }
@@ -207,7 +228,7 @@ pub(super) fn wait_for_default_stream(driver: &Driver) -> Result<(), Failure> {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        if self.is_primary {
+        if self.is_owner {
             release(self.driver, self.device);
         }
     }
@@ -243,6 +264,19 @@ fn retain(driver: &Driver, device: c_int) -> Result<ContextHandle, Failure> {
     Ok(handle)
 }
 
+/// The primary context of a device, if it exists. Nobody owns it more than before.
+pub(super) fn active_primary(
+    driver: &Driver,
+    device: c_int,
+) -> Result<Option<ContextHandle>, Failure> {
+    if !is_primary_active(driver, device)? {
+        return Ok(None);
+    }
+    let handle = retain(driver, device)?;
+    release(driver, device);
+    Ok(Some(handle))
+}
+
 /// One owner less. Whoever gives a context up has nobody to tell of a failure.
 fn release(driver: &Driver, device: c_int) {
     // SAFETY: `retain` was called for it.
@@ -255,7 +289,7 @@ fn release(driver: &Driver, device: c_int) {
 }
 
 /// Whether a device's primary context exists. A driver that cannot tell has made one by now.
-fn is_primary_active(driver: &Driver, device: c_int) -> Result<bool, Failure> {
+pub(super) fn is_primary_active(driver: &Driver, device: c_int) -> Result<bool, Failure> {
     let (mut flags, mut active) = (0, 0);
     // SAFETY: the out-parameters are valid for writing.
     match unsafe { driver.primary_state(device, &mut flags, &mut active) } {

@@ -223,7 +223,7 @@ pub(super) fn loaded() -> Option<&'static Driver> {
 
 /// The library's functions; `None`: there is no such library. The library is looked for again while it
 /// is missing, since a program may bring it later.
-fn library() -> Option<&'static Driver> {
+pub(super) fn library() -> Option<&'static Driver> {
     if let Some(driver) = loaded() {
         return Some(driver);
     }

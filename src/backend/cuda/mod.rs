@@ -91,6 +91,11 @@ pub struct ContextKey(usize);
 impl ContextKey {
     /// No context is current.
     pub const NONE: Self = Self(0);
+
+    /// The context with this handle.
+    pub const fn of(handle: usize) -> Self {
+        Self(handle)
+    }
 }
 
 /// The context that is current in the calling thread.
@@ -102,6 +107,26 @@ pub fn current_context() -> Result<ContextKey> {
     let driver = driver::loaded().map_or_else(usable, Ok)?;
     let handle = context::current(driver).map_err(|failure| failure.into_error(driver))?;
     Ok(ContextKey(handle as usize))
+}
+
+/// As [`current_context`], where the program is to begin the driver itself; `None`: it did not, or no
+/// context is current, or there is no driver.
+#[inline]
+pub fn context_of_program() -> Option<ContextKey> {
+    let driver = driver::loaded().or_else(driver::library)?;
+    let handle = context::current(driver).ok()?;
+    (!handle.is_null()).then_some(ContextKey(handle as usize))
+}
+
+/// Whether the primary context of a device exists; `None`: nobody can tell.
+pub fn is_primary_active(device: i32) -> Option<bool> {
+    let driver = driver::loaded()?;
+    context::is_primary_active(driver, device).ok()
+}
+
+/// The program has made a context: its work may use memory of others.
+pub fn note_context(context: ContextKey) {
+    streams::note(context.0 as *mut core::ffi::c_void);
 }
 
 impl CudaBackend {
@@ -116,14 +141,15 @@ impl CudaBackend {
             .map_err(|failure| failure.into_error(driver))
     }
 
-    /// Device memory in the calling thread's current context.
+    /// Device memory in the calling thread's current context. `owns`: if it is a primary context, it is kept
+    /// alive as long as this. Otherwise whoever owns it says when it is given up, as of a reset.
     ///
     /// # Errors
     /// What the driver fails with.
-    pub fn of_current_context() -> Result<Self> {
+    pub fn of_current_context(owns: bool) -> Result<Self> {
         let driver = usable()?;
         context::current(driver)
-            .and_then(|handle| Context::current(driver, handle))
+            .and_then(|handle| Context::current(driver, handle, owns))
             .and_then(|context| Self::new(context, Kind::Device))
             .map_err(|failure| failure.into_error(driver))
     }

@@ -6,6 +6,7 @@ use super::context::{
 use super::driver::{self, ContextHandle, Driver, Handle};
 use super::failure::Failure;
 use super::usable;
+use crate::backend::captures::{self, Between};
 use crate::backend::streams::{Capture, Event, Place, Stream, StreamKey, Streams};
 use crate::backend::{BackendError, BackendResult};
 use crate::error::Status;
@@ -166,6 +167,29 @@ pub(super) fn enter(driver: &Driver, context: ContextHandle) -> BackendResult<us
     Ok(domain)
 }
 
+/// Makes the primary contexts known that other devices have.
+fn note_primaries(driver: &Driver) -> BackendResult<()> {
+    let told = |failure: Failure| failure.without_request(driver);
+    let devices = driver.devices().map_err(told)?;
+    if devices < 2 {
+        return Ok(());
+    }
+    for device in 0..devices {
+        if let Some(context) = context::active_primary(driver, device).map_err(told)? {
+            enter(driver, context)?;
+        }
+    }
+    Ok(())
+}
+
+/// A context was made by somebody else: its work may use memory of others.
+pub(super) fn note(handle: ContextHandle) {
+    if let Ok(driver) = driver() {
+        // Without a number or memory for it, it is not known.
+        let _ = enter(driver, handle);
+    }
+}
+
 /// The context of a number, if it is still there.
 fn context_of(driver: &Driver, domain: usize) -> Result<Option<ContextHandle>, Failure> {
     let number = domain as ContextNumber;
@@ -316,6 +340,12 @@ impl Streams for CudaStreams {
     }
 
     fn record_all(&self, event: Event) -> BackendResult<()> {
+        let Some(_between) = Between::captures() else {
+            return Err(BackendError::failed(
+                Status::Driver,
+                "a capture goes on, which an event for all work of its context would break",
+            ));
+        };
         Self::with(|driver| {
             let gone = Failure::destroyed_context("cuCtxRecordEvent");
             let context = context_of(driver, event.domain)?.ok_or(gone)?;
@@ -327,11 +357,42 @@ impl Streams for CudaStreams {
         })
     }
 
+    fn users(&self, domain: usize) -> BackendResult<Vec<usize>> {
+        let driver = driver()?;
+        note_primaries(driver)?;
+        let known = {
+            let contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+            let others = contexts.iter().filter(|entry| entry.0 as usize != domain);
+            let mut known = Vec::new();
+            known
+                .try_reserve_exact(contexts.len())
+                .map_err(|_| BackendError::OutOfMemory)?;
+            known.extend(others.copied());
+            known
+        };
+        let mut users = Vec::new();
+        users
+            .try_reserve_exact(known.len() + 1)
+            .map_err(|_| BackendError::OutOfMemory)?;
+        users.push(domain);
+        for (number, handle) in known {
+            match number_of(driver, handle as ContextHandle) {
+                Ok(now) if now == number => users.push(number as usize),
+                Ok(_) => {}
+                Err(failure) if failure.took_the_memory() => {}
+                Err(failure) => return Err(failure.without_request(driver)),
+            }
+        }
+        Ok(users)
+    }
+
     fn synchronize(&self, domain: usize, spares_captures: bool) -> BackendResult<()> {
         let driver = driver()?;
         let waited = context_of(driver, domain).and_then(|context| match context {
             None => Ok(()),
-            Some(context) if spares_captures => within(driver, context, wait_by_a_free),
+            Some(context) if spares_captures || captures::are_open() => {
+                within(driver, context, wait_by_a_free)
+            }
             Some(context) => within(driver, context, wait_for_all),
         });
         match waited {

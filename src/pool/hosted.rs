@@ -1,0 +1,54 @@
+#![forbid(unsafe_code)]
+//! Default pools that serve a program which takes them for the driver itself.
+//!
+//! Such a program asks of its memory what it may ask of `cuMemAlloc`'s: handles for other processes, access
+//! by other devices, registration for network adapters. So segments come by `cuMemAlloc`, and not by virtual
+//! memory. And it expects a context to end when it has given it up itself.
+
+use super::PoolConfig;
+use crate::alloc::Growth;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// What a hosted program's memory is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Segments {
+    /// Blocks share segments.
+    Shared = 1,
+    /// Each block is a segment of its own, so that a handle for another process names nothing else.
+    Own = 2,
+}
+
+/// 0: the program is not hosted; otherwise a [`Segments`].
+static HOSTED: AtomicU8 = AtomicU8::new(0);
+
+/// From now on new default pools serve such a program. To be called before the first of them is made.
+pub fn begin(segments: Segments) {
+    HOSTED.store(segments as u8, Ordering::Release);
+}
+
+/// Whether luma is an owner of the primary contexts that it finds current.
+pub(super) fn keeps_contexts() -> bool {
+    HOSTED.load(Ordering::Acquire) == 0
+}
+
+/// What the pool of a context is like.
+pub(super) fn adapted(config: &PoolConfig) -> PoolConfig {
+    let mut config = *config;
+    match HOSTED.load(Ordering::Acquire) {
+        0 => {}
+        own if own == Segments::Own as u8 => {
+            config.growth = Some(Growth::Exact);
+            config.min_segment = Some(OWN_SEGMENT);
+            config.whole_segments = true;
+        }
+        _ => config.growth = config.growth.or(Some(SHARED)),
+    }
+    config
+}
+
+/// Segments of pools whose blocks share them.
+const SHARED: Growth = Growth::Proportional;
+/// What each block is a multiple of where it is a segment of its own: the driver shares less between blocks,
+/// too.
+const OWN_SEGMENT: u64 = 2 << 20;

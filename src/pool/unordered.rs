@@ -1,0 +1,241 @@
+#![forbid(unsafe_code)]
+//! Memory in no stream's order: `cuMemAlloc` and `cuMemFree` as they are promised.
+//!
+//! Any work may use such a block as soon as it is allocated, and what is freed serves nobody before all
+//! work is done that was queued until then, on whatever stream. The driver's own `cuMemFree` waits for the
+//! device to that end. Here a free waits for nothing: the memory goes to a lane that serves no request, and
+//! one event of each context stands for everything that was freed before it ([`crate::stream::barrier`]). The
+//! event is recorded when memory is lacked, not with each free.
+//!
+//! A program that frees and allocates faster than its device works would take ever more memory, where the
+//! driver would have made it wait. So such a request waits, too, once more memory waits for the device than
+//! is in use: see `Open::runs_ahead`.
+
+use super::calls::{Locked, in_backend};
+use super::growth::host_memory;
+use super::ordered::{Passed, Turn};
+use super::pending::{record_all, wait_for_all};
+use super::{Guard, Open, Pool};
+use crate::alloc::chunk::{ANYONE, Lane};
+use crate::alloc::{Block, HostMemoryExhausted, Request};
+use crate::backend::streams::StreamKey;
+use crate::config::environment;
+use crate::error::{Error, Result, Status};
+use crate::stream::SlotId;
+use crate::stream::barrier::Covered;
+use crate::text::text;
+use std::time::{Duration, Instant};
+
+/// The mark of a live block that was allocated in the order of a stream for a program which tells the two
+/// kinds apart.
+pub(super) const ORDERED: u16 = 1 << 12;
+
+/// As much memory may wait for the device whatever is in use.
+const SPARE: u64 = 64 << 20;
+/// So long a request waits for the device, where growing would serve it.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Where unordered frees go.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unordered {
+    slot: SlotId,
+    lane: Lane,
+}
+
+impl Turn {
+    /// Whether only memory that is anyone's serves it.
+    pub(super) fn is_unordered(self) -> bool {
+        self.slot.is_some() && self.lane == ANYONE
+    }
+}
+
+impl Open {
+    /// The turn of an unordered call. The pool is separate.
+    pub(super) fn unordered_turn(&mut self) -> Result<Turn, HostMemoryExhausted> {
+        let slot = match self.unordered {
+            Some(Unordered { slot, .. }) => slot,
+            None => {
+                let slot = self.slot_of(StreamKey::UNORDERED, None)?;
+                // The short ways below count on the slot from now on.
+                self.streams.pin(slot);
+                let lane = self.streams.lane(slot);
+                self.unordered = Some(Unordered { slot, lane });
+                self.set_express();
+                slot
+            }
+        };
+        Ok(Turn {
+            stream: Passed::UNORDERED.stream,
+            lane: ANYONE,
+            slot: Some(slot),
+            capture: None,
+            epoch: self.epoch,
+            is_recordable: false,
+        })
+    }
+
+    /// Whether no event stands for what was freed last, and it might serve a request.
+    fn lacks_barrier(&self, request: &Request) -> bool {
+        self.unordered.is_some_and(|Unordered { slot, lane }| {
+            let waiting = self.engine.lane_bytes(lane);
+            let settled = self.engine.lane_bytes(ANYONE);
+            waiting > 0
+                && waiting.saturating_add(settled) >= request.size
+                && self.streams.is_orphan(slot)
+        })
+    }
+
+    /// Whether the memory that waits for the device is more than what is in use.
+    fn runs_ahead(&self) -> bool {
+        self.unordered.is_some_and(|Unordered { lane, .. }| {
+            let in_use = self.engine.usage().allocated;
+            self.engine.lane_bytes(lane) > in_use.max(SPARE)
+        })
+    }
+}
+
+impl Pool {
+    /// As [`Pool::allocate`], for use by any work at once, whatever the stream and the context.
+    ///
+    /// # Errors
+    /// As [`Pool::allocate`].
+    #[inline]
+    pub fn allocate_unordered(&self, bytes: u64, align: u64) -> Result<Option<u64>> {
+        if align & align.wrapping_sub(1) != 0 && align != 0 {
+            return Err(Error::new(
+                Status::InvalidValue,
+                text!("an alignment is 0 or a power of two, not {align}"),
+            ));
+        }
+        if bytes == 0 {
+            return Ok(None);
+        }
+        let Some(mut request) = Request::new(bytes, align) else {
+            return self.refuse_oversized(bytes, align);
+        };
+        request.lane = ANYONE;
+        let mut guard = self.lock()?;
+        let open = &mut *guard;
+        open.calls.allocations += 1;
+        if open.quick.is_some() {
+            if let Ok(Some(block)) = open.engine.allocate(&request) {
+                return Ok(Some(block.addr));
+            }
+        }
+        self.allocate_unordered_slowly(guard, &request)
+    }
+
+    #[cold]
+    fn allocate_unordered_slowly(
+        &self,
+        guard: Guard<'_>,
+        request: &Request,
+    ) -> Result<Option<u64>> {
+        let (mut guard, turn) = self.enter(guard, Passed::UNORDERED)?;
+        let turn = match turn {
+            Ok(turn) => turn,
+            Err(error) => return self.conclude(guard, request, Err(error)),
+        };
+        let request = Request {
+            lane: turn.lane,
+            ..*request
+        };
+        let outcome = guard.engine.allocate(&request);
+        self.allocate_slowly(guard, &request, turn, outcome)
+    }
+
+    /// As [`Pool::free`], while work on any stream may still use the block. Does not wait. The memory serves
+    /// nobody before the work is done that was queued when this was called.
+    ///
+    /// # Errors
+    /// As [`Pool::free`].
+    #[inline]
+    pub fn free_unordered(&self, addr: u64) -> Result<()> {
+        let mut guard = self.lock()?;
+        let open = &mut *guard;
+        if let Some(Unordered { slot, lane }) = open.quick {
+            let number = open.streams.clock(slot).now();
+            let is_simple = |marks| marks & !ORDERED == 0;
+            match open.engine.free_in_if(addr, lane, number, is_simple) {
+                Ok(Some(_)) => {
+                    open.streams.clock_mut(slot).want();
+                    open.calls.frees += 1;
+                    return Ok(());
+                }
+                Ok(None) => {}
+                Err(_) => return Err(open.describe_bad_free(addr)),
+            }
+        }
+        self.free_in_order(guard, addr, Passed::UNORDERED)
+    }
+
+    /// Marks a live block as allocated in the order of a stream. [`Pool::is_ordered`] tells.
+    pub fn mark_ordered(&self, addr: u64) {
+        if let Ok(mut guard) = self.lock() {
+            guard.mark(addr, ORDERED);
+        }
+    }
+
+    /// Whether a live block begins at `addr`, and if so, whether it is marked as ordered.
+    pub fn is_ordered(&self, addr: u64) -> Option<bool> {
+        let guard = self.lock().ok()?;
+        guard.block_at(addr)?;
+        Some(guard.engine.tag(addr)? & ORDERED != 0)
+    }
+
+    /// Lets an event stand for the work that unordered frees wait for, where their memory might serve a
+    /// request. Drivers that have no such event make this wait for the work, as their `cuMemFree` would.
+    pub(super) fn cover_unordered<'a>(
+        &'a self,
+        guard: Guard<'a>,
+        request: &Request,
+    ) -> Result<Guard<'a>> {
+        if !guard.lacks_barrier(request) || in_backend() {
+            return Ok(guard);
+        }
+        if guard.captures.are_open() {
+            // An event for everything breaks captures.
+            return Ok(guard);
+        }
+        let own = vec![None];
+        let (guard, _) =
+            self.end_orphans(guard, own, |streams, domains, unused| {
+                match record_all(streams, domains, unused) {
+                    Ok(covered) => covered,
+                    Err(error) if error.status() == Status::Unsupported => {
+                        wait_for_all(streams, domains, false)
+                    }
+                    Err(_) => Covered::Not,
+                }
+            })?;
+        Ok(guard)
+    }
+
+    /// Lets an unordered request wait for the device while more memory waits for it than is in use, for a
+    /// bounded time: what the device waits for may be up to the caller.
+    pub(super) fn slow_down<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        request: &Request,
+        turn: Turn,
+    ) -> Locked<'a, Option<Block>> {
+        if !turn.is_unordered() || !guard.runs_ahead() {
+            return Ok((guard, None));
+        }
+        let longest = environment().oom_wait.min(LONGEST_WAIT);
+        let deadline = Instant::now().checked_add(longest);
+        let epoch = guard.epoch;
+        while guard.epoch == epoch && guard.runs_ahead() && guard.streams.has_barriers() {
+            let wait;
+            (guard, wait) = self.wait_for_change(guard, deadline)?;
+            if let Some(block) = guard.look(request)? {
+                return Ok((guard, Some(block)));
+            }
+            if !wait.is_changed {
+                break;
+            }
+        }
+        let gathered = guard.engine.gather(request, &[]).map_err(host_memory)?;
+        Ok((guard, gathered))
+    }
+}
