@@ -42,6 +42,9 @@ fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libcuda.so.1");
     // Handlers for fork and exit point into the library, and its threads run in it.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
+    // As in a driver, what is called and handed out inside is its own, also where another library that has
+    // the names comes first.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-Bsymbolic-functions");
 
     let implemented = implemented(Path::new("src/api"));
     let symbols: BTreeSet<&str> = names::FORMS.iter().map(|form| form.symbol).collect();

@@ -28,5 +28,6 @@ pub use oom_handlers::*;
 pub use oom_report::*;
 pub use plan::*;
 pub use pools::*;
+pub use process::start as start_process;
 pub use streams::*;
 pub use types::*;

@@ -24,8 +24,9 @@ thread_local! {
         const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
-/// Prepares the process, once: before the first pool is made.
-pub(super) fn start() {
+/// Prepares the process for forks and its exit, once: before the first pool is made. Whoever makes default
+/// pools by other functions than these calls it first.
+pub fn start() {
     static STARTED: Once = Once::new();
     if STARTED.is_completed() {
         return;

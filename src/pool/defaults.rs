@@ -231,6 +231,22 @@ fn make_for_program() -> Result<Option<&'static Pool>> {
     Ok(SINGLE.get().is_none().then(|| slot.pool()))
 }
 
+/// The pool of a context, for such a program, if there is one.
+pub fn of_context(key: ContextKey) -> Option<&'static Pool> {
+    of_contexts()
+        .find(|pool| pool.is_of(key))
+        .map(|pool| pool.slot.pool())
+}
+
+/// The default pool to ask about an address first; `None`: there is none of CUDA's.
+#[inline]
+pub fn of_address(addr: u64) -> Option<&'static Pool> {
+    if SINGLE.get().is_some() {
+        return None;
+    }
+    owner(addr)
+}
+
 /// CUDA's default pools whose contexts are there, with the devices' numbers.
 pub fn of_devices() -> impl Iterator<Item = (i32, &'static Pool)> {
     of_contexts()
@@ -240,8 +256,15 @@ pub fn of_devices() -> impl Iterator<Item = (i32, &'static Pool)> {
 
 /// The pool in whose memory `addr` lies, if it is a CUDA default pool.
 pub fn holder(addr: u64) -> Option<&'static Pool> {
-    let pool = owner(addr).filter(|_| SINGLE.get().is_none())?;
+    let pool = of_address(addr)?;
     (pool.locate(addr) != Located::Foreign).then_some(pool)
+}
+
+/// The devices' contexts of which pools know may have ended: those that have are forgotten.
+pub fn look_for_ended_contexts() {
+    for pool in of_contexts().filter(|pool| !pool.backend.is_primary()) {
+        pool.is_still(pool.backend.context_key());
+    }
 }
 
 /// A context that is no primary one was destroyed, and its memory with it.

@@ -5,8 +5,9 @@
 //! by other devices, registration for network adapters. So segments come by `cuMemAlloc`, and not by virtual
 //! memory. And it expects a context to end when it has given it up itself.
 
-use super::PoolConfig;
+use super::{PoolConfig, registry};
 use crate::alloc::Growth;
+use crate::error::Result;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// What a hosted program's memory is like.
@@ -30,6 +31,15 @@ pub fn begin(segments: Segments) {
 /// Whether luma is an owner of the primary contexts that it finds current.
 pub(super) fn keeps_contexts() -> bool {
     HOSTED.load(Ordering::Acquire) == 0
+}
+
+/// The primary context of a device was reset, or its last owner has given it up: pools of any kind forget what
+/// they had in it.
+///
+/// # Errors
+/// A pool that is half changed.
+pub fn context_lost(device: i32) -> Result<()> {
+    registry::forget_device(device).map(|_| ())
 }
 
 /// What the pool of a context is like.

@@ -44,6 +44,7 @@ mod unordered;
 pub use config::{BackendKind, PoolConfig, Preset};
 pub use inspect::Room;
 pub use oom::OomReport;
+pub use unordered::Marks;
 
 use crate::alloc::HostMemoryExhausted;
 use crate::alloc::policy::Segmenter;

@@ -199,12 +199,32 @@ impl Pool {
         }
         let passed = self.passed(stream)?;
         if passed.place.key == StreamKey::UNKNOWN {
-            return Err(Error::new(
-                Status::InvalidValue,
-                "a host function of a stream cannot allocate in the order of a stream: the driver may not be asked there",
-            ));
+            return Err(refuse_unknown());
         }
         self.allocate_for(bytes, align, passed)
+    }
+
+    /// [`Pool::allocate_on`], but on a stream that is being captured: `Err(None)`.
+    ///
+    /// # Errors
+    /// `Some`: as [`Pool::allocate_on`].
+    pub fn allocate_on_uncaptured(
+        &self,
+        bytes: u64,
+        align: u64,
+        stream: Stream,
+    ) -> Result<Option<u64>, Option<Error>> {
+        if stream.is_default() {
+            return Ok(self.allocate(bytes, align)?);
+        }
+        let passed = self.passed(stream)?;
+        if passed.place.capture.is_some() {
+            return Err(None);
+        }
+        if passed.place.key == StreamKey::UNKNOWN {
+            return Err(Some(refuse_unknown()));
+        }
+        Ok(self.allocate_for(bytes, align, passed)?)
     }
 
     /// Frees the block that begins at `addr`, in the order of a stream: the work that was queued on it
@@ -526,6 +546,14 @@ impl Pool {
         guard.recorded(slot, number, event, recorded);
         Ok(guard)
     }
+}
+
+#[cold]
+fn refuse_unknown() -> Error {
+    Error::new(
+        Status::InvalidValue,
+        "a host function of a stream cannot allocate in the order of a stream: the driver may not be asked there",
+    )
 }
 
 /// Answers a free of what is no live block.

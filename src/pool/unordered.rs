@@ -13,7 +13,7 @@
 
 use super::calls::{Locked, in_backend};
 use super::growth::host_memory;
-use super::ordered::{Passed, Turn};
+use super::ordered::{Passed, Turn, failed};
 use super::pending::{record_all, wait_for_all};
 use super::{Guard, Open, Pool};
 use crate::alloc::chunk::{ANYONE, Lane};
@@ -26,14 +26,29 @@ use crate::stream::barrier::Covered;
 use crate::text::text;
 use std::time::{Duration, Instant};
 
-/// The mark of a live block that was allocated in the order of a stream for a program which tells the two
-/// kinds apart.
-pub(super) const ORDERED: u16 = 1 << 12;
+/// Marks of a live block that its owner set. They change nothing for the pool, and go with the block.
+const OWNERS: u16 = Marks::ORDERED.0 | Marks::RANGE_ASKED.0;
 
 /// As much memory may wait for the device whatever is in use.
 const SPARE: u64 = 64 << 20;
 /// So long a request waits for the device, where growing would serve it.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// What the owner of a block notes about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks(u16);
+
+impl Marks {
+    /// It was allocated in the order of a stream.
+    pub const ORDERED: Self = Self(1 << 12);
+    /// The program has asked which segment it lies in.
+    pub const RANGE_ASKED: Self = Self(1 << 11);
+
+    /// Whether all of `other` are set.
+    pub fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
 
 /// Where unordered frees go.
 #[derive(Clone, Copy, Debug)]
@@ -155,7 +170,7 @@ impl Pool {
         let open = &mut *guard;
         if let Some(Unordered { slot, lane }) = open.quick {
             let number = open.streams.clock(slot).now();
-            let is_simple = |marks| marks & !ORDERED == 0;
+            let is_simple = |marks| marks & !OWNERS == 0;
             match open.engine.free_in_if(addr, lane, number, is_simple) {
                 Ok(Some(_)) => {
                     open.streams.clock_mut(slot).want();
@@ -169,18 +184,37 @@ impl Pool {
         self.free_in_order(guard, addr, Passed::UNORDERED)
     }
 
-    /// Marks a live block as allocated in the order of a stream. [`Pool::is_ordered`] tells.
-    pub fn mark_ordered(&self, addr: u64) {
+    /// Notes something about the live block that begins at `addr`, if there is one.
+    pub fn mark(&self, addr: u64, marks: Marks) {
         if let Ok(mut guard) = self.lock() {
-            guard.mark(addr, ORDERED);
+            guard.mark(addr, marks.0);
         }
     }
 
-    /// Whether a live block begins at `addr`, and if so, whether it is marked as ordered.
-    pub fn is_ordered(&self, addr: u64) -> Option<bool> {
+    /// What was noted about the live block that begins at `addr`; `None`: there is none.
+    pub fn marks(&self, addr: u64) -> Option<Marks> {
         let guard = self.lock().ok()?;
         guard.block_at(addr)?;
-        Some(guard.engine.tag(addr)? & ORDERED != 0)
+        Some(Marks(guard.engine.tag(addr)? & OWNERS))
+    }
+
+    /// Waits until all work is done that was queued in the contexts that may use the pool's memory.
+    ///
+    /// # Errors
+    /// What the backend fails with.
+    pub fn wait_for_work(&self) -> Result<()> {
+        let guard = self.lock()?;
+        let Some(streams) = guard.source.streams() else {
+            return Ok(());
+        };
+        let spares_captures = guard.captures.are_open();
+        let (_, waited) = self.unlocked_for_events(guard, |backend| {
+            let users = streams.users(backend.domain()?)?;
+            users
+                .into_iter()
+                .try_for_each(|user| streams.synchronize(user, spares_captures))
+        })?;
+        waited.map_err(failed)
     }
 
     /// Lets an event stand for the work that unordered frees wait for, where their memory might serve a

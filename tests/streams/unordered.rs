@@ -4,6 +4,7 @@ use crate::ledger::{Turn, UNORDERED};
 use crate::op::MIB;
 use crate::run::{Checked, Run, pick};
 use crate::scenarios::Fixture;
+use luma::pool::Marks;
 use luma::size::{GRAIN, round_up};
 use luma::{Pool, Status};
 
@@ -235,21 +236,22 @@ fn a_bad_free_changes_nothing() {
 }
 
 #[test]
-fn blocks_know_whether_they_were_ordered() {
+fn blocks_know_what_was_noted_of_them() {
     let it = Fixture::new(64 * MIB);
+    let is_ordered = |block| it.pool.marks(block).map(|marks| marks.has(Marks::ORDERED));
     let stream = it.stream();
     let ordered = it.allocate(512, &stream);
-    it.pool.mark_ordered(ordered);
+    it.pool.mark(ordered, Marks::ORDERED);
     let plain = allocate(&it.pool, 512);
-    assert_eq!(it.pool.is_ordered(ordered), Some(true));
-    assert_eq!(it.pool.is_ordered(plain), Some(false));
-    assert_eq!(it.pool.is_ordered(plain + 256), None);
+    assert_eq!(is_ordered(ordered), Some(true));
+    assert_eq!(is_ordered(plain), Some(false));
+    assert_eq!(is_ordered(plain + 256), None);
     it.pool.free_unordered(ordered).unwrap();
-    assert_eq!(it.pool.is_ordered(ordered), None);
+    assert_eq!(is_ordered(ordered), None);
     it.free(plain, &stream);
     // The mark does not stay with the memory.
     let block = allocate(&it.pool, 512);
-    assert_eq!(it.pool.is_ordered(block), Some(false));
+    assert_eq!(is_ordered(block), Some(false));
     it.pool.free_unordered(block).unwrap();
     it.close();
 }

@@ -21,7 +21,7 @@ mod structs;
 
 pub use memory::{CudaBackend, Kind};
 
-use super::streams::Streams;
+use super::streams::{Stream, Streams};
 use crate::error::{Error, Result, Status};
 use crate::text::text;
 use context::Context;
@@ -116,6 +116,17 @@ pub fn context_of_program() -> Option<ContextKey> {
     let driver = driver::loaded().or_else(driver::library)?;
     let handle = context::current(driver).ok()?;
     (!handle.is_null()).then_some(ContextKey(handle as usize))
+}
+
+/// The context of a stream that lives, of a default stream the current one; `None`: nobody can tell.
+pub fn context_of_stream(stream: Stream) -> Option<ContextKey> {
+    if stream.is_default() || stream == Stream::PER_THREAD {
+        return context_of_program();
+    }
+    let driver = driver::loaded()?;
+    streams::context(driver, stream)
+        .ok()
+        .map(|handle| ContextKey(handle as usize))
 }
 
 /// Whether the primary context of a device exists; `None`: nobody can tell.

@@ -167,6 +167,14 @@ pub(super) fn enter(driver: &Driver, context: ContextHandle) -> BackendResult<us
     Ok(domain)
 }
 
+/// The context of a stream that is not the default one.
+pub(super) fn context(driver: &Driver, stream: Stream) -> Result<ContextHandle, Failure> {
+    let mut context = null_mut();
+    // SAFETY: the out-parameter is valid for writing, and the stream lives.
+    unsafe { driver.stream_context(stream.0, &mut context) }?;
+    Ok(context)
+}
+
 /// Makes the primary contexts known that other devices have.
 fn note_primaries(driver: &Driver) -> BackendResult<()> {
     let told = |failure: Failure| failure.without_request(driver);
@@ -263,9 +271,7 @@ impl Streams for CudaStreams {
         let context = if stream.is_default() {
             context::current(driver)
         } else {
-            let mut context = null_mut();
-            // SAFETY: the out-parameter is valid for writing, and the stream lives.
-            unsafe { driver.stream_context(stream.0, &mut context) }.map(|()| context)
+            self::context(driver, stream)
         };
         enter(
             driver,

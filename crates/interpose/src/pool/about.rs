@@ -1,0 +1,86 @@
+//! What a program asks about memory.
+
+use super::current;
+use crate::abi::Address;
+use crate::switch::is_on;
+use luma::Pool;
+use luma::alloc::Located;
+use luma::pool::{Marks, defaults};
+
+/// An address as it is to the program.
+#[derive(Clone, Copy, Debug)]
+pub enum Place {
+    /// Not the pool's.
+    Foreign,
+    /// In the pool's memory, and in no block.
+    Nowhere,
+    /// In a block.
+    Block(Block),
+}
+
+/// A block that an address lies in.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    pool: &'static Pool,
+    start: Address,
+}
+
+impl Block {
+    /// Whether it was allocated in the order of a stream.
+    pub fn is_ordered(self) -> bool {
+        self.has(Marks::ORDERED)
+    }
+
+    /// The program learns which segment the block lies in.
+    pub fn note_range_asked(self) {
+        self.pool.mark(self.start, Marks::RANGE_ASKED);
+    }
+
+    /// Whether it has learnt that.
+    pub fn is_range_asked(self) -> bool {
+        self.has(Marks::RANGE_ASKED)
+    }
+
+    fn has(self, mark: Marks) -> bool {
+        let marks = self.pool.marks(self.start);
+        marks.is_some_and(|marks| marks.has(mark))
+    }
+}
+
+/// What lies at an address.
+pub fn place(address: Address) -> Place {
+    if !is_on() {
+        return Place::Foreign;
+    }
+    let Some(pool) = defaults::holder(address) else {
+        return Place::Foreign;
+    };
+    match pool.locate(address) {
+        Located::Foreign => Place::Foreign,
+        Located::Free => Place::Nowhere,
+        Located::Start { block } | Located::Inside { block } => Place::Block(Block {
+            pool,
+            start: block.addr,
+        }),
+    }
+}
+
+/// `cuMemGetInfo`: what the device has free and in all, as it is to a program whose memory comes from the
+/// pool. `free` and `total` are the driver's figures.
+pub fn memory(free: usize, total: usize) -> (usize, usize) {
+    if !is_on() {
+        return (free, total);
+    }
+    let Some(room) = current().and_then(|pool| pool.room().ok()) else {
+        return (free, total);
+    };
+    // What is freed and cached serves the next request, as it would from the driver.
+    let cached = room.reserved.saturating_sub(room.allocated) as usize;
+    let (mut free, mut total) = (free.saturating_add(cached).min(total), total);
+    if let Some(limit) = room.limit {
+        let left = limit.saturating_sub(room.allocated);
+        free = free.min(usize::try_from(left).unwrap_or(usize::MAX));
+        total = total.min(usize::try_from(limit).unwrap_or(usize::MAX));
+    }
+    (free.min(total), total)
+}
