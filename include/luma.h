@@ -664,7 +664,8 @@ typedef int (*luma_oom_fn_t)(size_t bytes, void *user);
 typedef struct luma_oom_stream_t {
   /**
    * The stream: one more than what `cuStreamGetId` says; 0 is the legacy default stream. Where the driver
-   * does not number streams, its handle.
+   * does not number streams, its handle. `UINT64_MAX - 1`: all streams, whose work is waited for by what was
+   * freed in the place of `cuMemFree` (docs/interposition.md).
    */
   uint64_t stream_id;
   /**

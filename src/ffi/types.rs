@@ -256,7 +256,8 @@ pub enum luma_oom_action_t {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct luma_oom_stream_t {
     /// The stream: one more than what `cuStreamGetId` says; 0 is the legacy default stream. Where the driver
-    /// does not number streams, its handle.
+    /// does not number streams, its handle. `UINT64_MAX - 1`: all streams, whose work is waited for by what was
+    /// freed in the place of `cuMemFree` (docs/interposition.md).
     pub stream_id: u64,
     /// The bytes that wait.
     pub bytes: u64,

@@ -10,7 +10,7 @@ use crate::backend::captures::{self, Between};
 use crate::backend::streams::{Capture, Event, Place, Stream, StreamKey, Streams};
 use crate::backend::{BackendError, BackendResult};
 use crate::error::Status;
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -175,16 +175,32 @@ pub(super) fn context(driver: &Driver, stream: Stream) -> Result<ContextHandle, 
     Ok(context)
 }
 
-/// Makes the primary contexts known that other devices have.
+/// The numbers of devices' primary contexts, as far as they are known.
+static PRIMARIES: Mutex<Vec<(c_int, ContextNumber)>> = Mutex::new(Vec::new());
+
+/// Makes the primary contexts known that there are: whatever context memory belongs to, work in that of its
+/// device may use it, and work in that of another one.
 fn note_primaries(driver: &Driver) -> BackendResult<()> {
     let told = |failure: Failure| failure.without_request(driver);
-    let devices = driver.devices().map_err(told)?;
-    if devices < 2 {
-        return Ok(());
-    }
-    for device in 0..devices {
-        if let Some(context) = context::active_primary(driver, device).map_err(told)? {
-            enter(driver, context)?;
+    for device in 0..driver.devices().map_err(told)? {
+        let known = {
+            let primaries = PRIMARIES.lock().unwrap_or_else(PoisonError::into_inner);
+            primaries.iter().find(|entry| entry.0 == device).copied()
+        };
+        if let Some((_, number)) = known {
+            if matches!(context_of(driver, number as usize), Ok(Some(_))) {
+                continue;
+            }
+        }
+        let Some(context) = context::active_primary(driver, device).map_err(told)? else {
+            continue;
+        };
+        let number = enter(driver, context)? as ContextNumber;
+        let mut primaries = PRIMARIES.lock().unwrap_or_else(PoisonError::into_inner);
+        primaries.retain(|entry| entry.0 != device);
+        // Without memory to note it, it is looked for again the next time.
+        if primaries.try_reserve(1).is_ok() {
+            primaries.push((device, number));
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 
 use super::Bytes;
 use super::report::{Action, OomReport};
+use crate::backend::streams::StreamKey;
 use crate::size::GRAIN;
 use std::fmt;
 
@@ -101,6 +102,11 @@ impl OomReport {
             )?;
         }
         match self.action {
+            Action::WaitForStream { stream, bytes } if stream == StreamKey::UNORDERED.0 => write!(
+                f,
+                "Wait for the work of all streams, after which {} are free; free some blocks, {OR_A_HANDLER}",
+                Bytes(bytes)
+            ),
             Action::WaitForStream { stream, bytes } => write!(
                 f,
                 "Wait for the work of stream {stream}, after which {} are free; free some blocks, {OR_A_HANDLER}",

@@ -14,7 +14,7 @@ pub const LISTED_STREAMS: usize = 8;
 /// What of a pool's memory waits for a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamPending {
-    /// The stream.
+    /// The stream; [`StreamKey::UNORDERED`](crate::backend::streams::StreamKey::UNORDERED) stands for all.
     pub stream: u64,
     /// Bytes that wait for it.
     pub bytes: u64,
