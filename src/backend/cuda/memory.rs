@@ -12,11 +12,15 @@ use crate::backend::{Backend, BackendError, BackendResult, Memory, Pages};
 use crate::size::GRAIN;
 use core::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// `CU_MEMHOSTALLOC_PORTABLE`: pinned for every context of the process.
 const PORTABLE: u32 = 1;
 /// `CU_MEM_ATTACH_GLOBAL`: usable by every stream.
 const ATTACH_GLOBAL: u32 = 1;
+
+/// Drivers give device memory at multiples of this, which textures need, and promise half of it.
+const USUAL_ALIGN: u64 = 512;
 
 /// What kind of memory it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +39,8 @@ pub struct CudaBackend {
     context: Context,
     kind: Kind,
     virtual_memory: Option<VirtualMemory>,
+    /// Every address so far was a multiple of this.
+    segment_align: AtomicU64,
 }
 
 impl CudaBackend {
@@ -54,6 +60,10 @@ impl CudaBackend {
             context,
             kind,
             virtual_memory,
+            segment_align: AtomicU64::new(match kind {
+                Kind::Device => USUAL_ALIGN,
+                Kind::Pinned | Kind::Managed => GRAIN,
+            }),
         })
     }
 
@@ -183,7 +193,7 @@ impl Backend for CudaBackend {
     }
 
     fn segment_align(&self) -> u64 {
-        GRAIN
+        self.segment_align.load(Ordering::Relaxed)
     }
 
     fn largest_align(&self) -> u64 {
@@ -208,7 +218,12 @@ impl Backend for CudaBackend {
             }
             Ok(addr)
         });
-        allocated.map_err(|failure| self.told(failure))
+        let addr = allocated.map_err(|failure| self.told(failure))?;
+        if addr % self.segment_align() != 0 {
+            // Larger segments are asked for from now on where it counts.
+            self.segment_align.store(GRAIN, Ordering::Relaxed);
+        }
+        Ok(addr)
     }
 
     fn release(&self, addr: u64, _: u64) -> BackendResult<()> {
