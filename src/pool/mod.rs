@@ -116,6 +116,8 @@ pub(crate) struct Open {
     quick: Option<Unordered>,
     /// The contexts whose work the last such event stood for.
     users: Vec<usize>,
+    /// Whether the backend, or the limit, refused memory the last time that there was a request for more.
+    is_cramped: bool,
     /// The first stream, once there was a call.
     home: Option<StreamKey>,
     /// The context of that, where it is not the pool's own.
@@ -243,6 +245,7 @@ impl Open {
             unordered: None,
             quick: None,
             users: Vec::new(),
+            is_cramped: false,
             home: first_home(source),
             home_domain: None,
             domain: None,

@@ -88,6 +88,7 @@ impl Pool {
             }
             let grown;
             (guard, grown) = self.grow(guard, request, deadline)?;
+            guard.is_cramped = matches!(grown, Ok(Grown::Refused(_)));
             let refusal = match grown {
                 Ok(Grown::Served(block)) => return Ok((guard, Ok(block))),
                 Ok(Grown::Refused(refusal)) => refusal,

@@ -89,13 +89,16 @@ impl Open {
         })
     }
 
-    /// Whether no event stands for what was freed last, and it might serve a request.
+    /// Whether no event stands for what was freed last, it might serve a request, and it is worth asking the
+    /// driver about: at least as much as growth takes at once, or there is no growing.
     fn lacks_barrier(&self, request: &Request) -> bool {
         self.unordered.is_some_and(|Unordered { slot, lane }| {
             let waiting = self.engine.lane_bytes(lane);
             let settled = self.engine.lane_bytes(ANYONE);
+            let step = self.policy().page_step(self.engine.usage().reserved);
             waiting > 0
                 && waiting.saturating_add(settled) >= request.size
+                && (waiting >= step || self.is_cramped || self.available() < request.size)
                 && self.streams.is_orphan(slot)
         })
     }
