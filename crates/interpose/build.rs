@@ -1,8 +1,7 @@
-//! Names the library for the dynamic linker, keeps it loaded, and binds it to itself.
+//! Keeps the library loaded, and binds it to itself. Its name it has from the package `soname`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libluma_interpose.so");
     // Programs keep the addresses that they were given, and handlers for fork and exit point here.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     // Look-ups by the library itself must come to its own `dlsym`, which tells them from others by where

@@ -40,7 +40,8 @@ def memory():
     ok(driver.cuMemcpyHtoD(block, pattern, COUNT))
     assert bytes_at(block, COUNT) == pattern
     base, size = ok(driver.cuMemGetAddressRange(int(block) + 77))
-    assert (int(base), size) == (int(block), COUNT)
+    # An allocator may stand between, and serve the block from a larger one.
+    assert int(base) <= int(block) and int(base) + size >= int(block) + COUNT
     free, total = ok(driver.cuMemGetInfo())
     assert free < total
     refused = driver.cuMemAlloc(2 * total)

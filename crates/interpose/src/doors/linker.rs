@@ -23,6 +23,10 @@ door! {
     fn dlopen(file: *const c_char, flags: c_int) by open
 }
 
+/// Other libraries that have a `dlsym` look for the one behind them under a version of the C library's, which ours
+/// has not, and would pass by. They get what follows them under any version: this library, if they stand before it.
+const EXPORTED: [&CStr; 3] = [c"dlsym", c"dlvsym", c"dlopen"];
+
 unsafe extern "C" fn find(call: &mut Call) -> Outcome {
     let function = real::dlsym_address();
     let handle = call.first as *mut c_void;
@@ -48,6 +52,9 @@ unsafe extern "C" fn find_versioned(call: &mut Call) -> Outcome {
     let (Some(name), Some(version)) = (name, version) else {
         return Outcome::go_on(function);
     };
+    if handle == libc::RTLD_NEXT && EXPORTED.contains(&name) {
+        return Outcome::go_on(real::libc_dlsym_address());
+    }
     let look_up = LookUp {
         handle,
         name,

@@ -29,7 +29,7 @@ pub struct Object<'a> {
 }
 
 /// Shows each loaded library to `visit`, until that gives true. Allocates nothing.
-pub fn each(mut visit: impl FnMut(Object) -> bool) {
+pub fn each<F: FnMut(Object) -> bool>(mut visit: F) {
     unsafe extern "C" fn show<F: FnMut(Object) -> bool>(
         info: *mut dl_phdr_info,
         _size: usize,
@@ -54,12 +54,7 @@ pub fn each(mut visit: impl FnMut(Object) -> bool) {
         c_int::from(visit(object))
     }
     // SAFETY: the function is of the type that is asked for, and gets what it expects.
-    unsafe { libc::dl_iterate_phdr(Some(show_of(&visit)), (&raw mut visit).cast()) };
-
-    type Show = unsafe extern "C" fn(*mut dl_phdr_info, usize, *mut c_void) -> c_int;
-    fn show_of<F: FnMut(Object) -> bool>(_visit: &F) -> Show {
-        show::<F>
-    }
+    unsafe { libc::dl_iterate_phdr(Some(show::<F>), (&raw mut visit).cast()) };
 }
 
 impl Object<'_> {

@@ -12,5 +12,5 @@ pub use driver::*;
 pub use image::is_ours;
 pub use next::{
     behind, dlopen_address, dlsym_address, dlvsym_address, in_handle, in_handle_versioned,
-    in_program, of_library, own,
+    in_program, libc_dlsym_address, of_library, own,
 };

@@ -98,6 +98,11 @@ pub fn dlsym_address() -> usize {
     DLSYM.next() as usize
 }
 
+/// The address of the C library's `dlsym`.
+pub fn libc_dlsym_address() -> usize {
+    DLSYM.libc() as usize
+}
+
 /// The address of the `dlvsym` that follows.
 pub fn dlvsym_address() -> usize {
     DLVSYM.next() as usize
