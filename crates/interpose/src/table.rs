@@ -94,6 +94,21 @@ macro_rules! for_each_hook {
             retry: cuGraphUpload_ptsz(executable: Handle, stream: Handle) as "cuGraphUpload" 11010 per_thread;
             retry: cuGraphLaunch(executable: Handle, stream: Handle) as "cuGraphLaunch" 10000;
             retry: cuGraphLaunch_ptsz(executable: Handle, stream: Handle) as "cuGraphLaunch" 10000 per_thread;
+            retry: cuGraphAddMemAllocNode(node: *mut Handle, graph: Handle, before: *const Handle, count: usize, parameters: *mut c_void) as "cuGraphAddMemAllocNode" 11040;
+            retry: cuGraphAddNode(node: *mut Handle, graph: Handle, before: *const Handle, count: usize, parameters: *mut c_void) as "cuGraphAddNode" 12020..12030;
+            retry: cuGraphAddNode_v2(node: *mut Handle, graph: Handle, before: *const Handle, edges: *const c_void, count: usize, parameters: *mut c_void) as "cuGraphAddNode" 12030..13040;
+            retry: cuGraphAddNode_v3(node: *mut Handle, graph: Handle, before: *const Handle, edges: *const c_void, count: usize, parameters: *mut c_void) as "cuGraphAddNode" 13040;
+            retry: cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const c_char) as "cuModuleGetFunction" 2000;
+            retry: cuModuleGetGlobal_v2(address: *mut Address, bytes: *mut usize, module: Handle, name: *const c_char) as "cuModuleGetGlobal" 3020;
+            retry: cuLibraryGetGlobal(address: *mut Address, bytes: *mut usize, library: Handle, name: *const c_char) as "cuLibraryGetGlobal" 12000;
+            retry: cuLibraryGetManaged(address: *mut Address, bytes: *mut usize, library: Handle, name: *const c_char) as "cuLibraryGetManaged" 12000;
+            retry: cuFuncLoad(function: Handle) as "cuFuncLoad" 12040;
+            retry: cuLaunchKernel(function: Handle, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: Handle, parameters: *mut *mut c_void, extra: *mut *mut c_void) as "cuLaunchKernel" 4000;
+            retry: cuLaunchKernel_ptsz(function: Handle, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: Handle, parameters: *mut *mut c_void, extra: *mut *mut c_void) as "cuLaunchKernel" 7000 per_thread;
+            retry: cuLaunchKernelEx(config: *const c_void, function: Handle, parameters: *mut *mut c_void, extra: *mut *mut c_void) as "cuLaunchKernelEx" 11060;
+            retry: cuLaunchKernelEx_ptsz(config: *const c_void, function: Handle, parameters: *mut *mut c_void, extra: *mut *mut c_void) as "cuLaunchKernelEx" 11060 per_thread;
+            retry: cuLaunchCooperativeKernel(function: Handle, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: Handle, parameters: *mut *mut c_void) as "cuLaunchCooperativeKernel" 9000;
+            retry: cuLaunchCooperativeKernel_ptsz(function: Handle, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint, shared: c_uint, stream: Handle, parameters: *mut *mut c_void) as "cuLaunchCooperativeKernel" 9000 per_thread;
             retry: cuStreamCreate(stream: *mut Handle, flags: c_uint) as "cuStreamCreate" 2000;
             retry: cuStreamCreateWithPriority(stream: *mut Handle, flags: c_uint, priority: c_int) as "cuStreamCreateWithPriority" 5050;
         }

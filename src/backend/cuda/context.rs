@@ -244,10 +244,17 @@ pub(super) fn current(driver: &Driver) -> Result<ContextHandle, Failure> {
 
 /// The number of a context that is current; `None`: the driver does not number them.
 fn id_of(driver: &Driver, handle: ContextHandle) -> Result<Option<u64>, Failure> {
-    let mut id = 0;
-    // SAFETY: the out-parameter is valid for writing; a handle of no context is an error.
-    match unsafe { driver.context_id(handle, &mut id) } {
-        Ok(()) => Ok(Some(id)),
+    let ask = || {
+        let mut id = 0;
+        // SAFETY: the out-parameter is valid for writing; a handle of no context is an error.
+        unsafe { driver.context_id(handle, &mut id) }.map(|()| id)
+    };
+    // Much hangs on it: a context that only seems to have no number, or to be gone, is taken for idle.
+    match ask().or_else(|failure| match failure.is_missing() {
+        true => Err(failure),
+        false => ask(),
+    }) {
+        Ok(id) => Ok(Some(id)),
         Err(failure) if failure.is_unsupported() => Ok(None),
         Err(failure) => Err(failure),
     }
@@ -280,12 +287,13 @@ pub(super) fn active_primary(
 /// One owner less. Whoever gives a context up has nobody to tell of a failure.
 fn release(driver: &Driver, device: c_int) {
     // SAFETY: `retain` was called for it.
-    let _ = relaxed(driver, || unsafe {
+    let release = || unsafe {
         match driver.primary_release(device) {
             Err(failure) if failure.is_missing() => driver.primary_release_v1(device),
             outcome => outcome,
         }
-    });
+    };
+    let _ = relaxed(driver, || release().or_else(|_| release())).or_else(|_| release());
 }
 
 /// Whether a device's primary context exists. A driver that cannot tell has made one by now.

@@ -4,10 +4,12 @@
 //! device, its range, its number) holds for the block, and is given on; where no block lives, an address is
 //! nobody's.
 
+use super::share::is_base;
 use crate::abi::{Address, SUCCESS};
-use crate::pool::about::{Block, Place, memory, place};
+use crate::pool::about::{Block, Place, are_ranges_asked, memory, place};
 use crate::pool::{Answer, guarded};
 use crate::real::{call, extra};
+use crate::switch::is_on;
 use std::ffi::{c_int, c_uint, c_void};
 
 /// `CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE`.
@@ -24,6 +26,10 @@ const NOWHERE: Address = 8;
 fn find(address: Address) -> (Place, Address) {
     let found = guarded(|| Answer::Served(place(address)));
     match found {
+        // Where a segment begins that the program has asked for, it is asked about the segment.
+        Answer::Served(Place::Nowhere) if are_ranges_asked() && is_base(address) => {
+            (Place::Foreign, address)
+        }
         Answer::Served(place @ Place::Nowhere) => (place, NOWHERE),
         Answer::Served(place) => (place, address),
         Answer::Refused(_) | Answer::Driver => (Place::Foreign, address),
@@ -40,7 +46,10 @@ pub unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) ->
         // The driver's answer to the program's own arguments is the code; the figures are asked for apart,
         // since one of the pointers may be null.
         let code = call!(cuMemGetInfo_v2(free, total));
-        if code != SUCCESS || call!(cuMemGetInfo_v2(&raw mut all_free, &raw mut all)) != SUCCESS {
+        if code != SUCCESS
+            || !is_on()
+            || call!(cuMemGetInfo_v2(&raw mut all_free, &raw mut all)) != SUCCESS
+        {
             return code;
         }
         if let Answer::Served((for_program, all)) =

@@ -1,5 +1,6 @@
 //! Memory in no stream's order: `cuMemAlloc`, `cuMemAllocPitch`, `cuMemFree`.
 
+use super::retry::with_retry;
 use crate::abi::{Address, SUCCESS};
 use crate::pool::memory::{allocate, allocate_rows, free};
 use crate::pool::{Answer, guarded};
@@ -21,7 +22,8 @@ pub unsafe extern "C" fn cuMemAlloc_v2(address: *mut Address, bytes: usize) -> c
                 Answer::Driver => {}
             }
         }
-        call!(cuMemAlloc_v2(address, bytes))
+        // Pools of other contexts may hold what the device lacks.
+        with_retry(|| call!(cuMemAlloc_v2(address, bytes)))
     }
 }
 
@@ -47,7 +49,7 @@ pub unsafe extern "C" fn cuMemAllocPitch_v2(
                 Answer::Driver => {}
             }
         }
-        call!(cuMemAllocPitch_v2(address, pitch, width, height, element))
+        with_retry(|| call!(cuMemAllocPitch_v2(address, pitch, width, height, element)))
     }
 }
 

@@ -42,7 +42,9 @@ unsafe fn serve(
 
 /// Frees what is the pool's, or asks the driver to free it.
 fn give(address: Address, stream: Stream, driver: impl Fn() -> c_int) -> c_int {
-    match guarded(|| free(address, stream, || extra::about_stream(stream.0))) {
+    let about_stream = || extra::about_stream(stream.0);
+    let is_captured = || extra::is_capturing(stream.0);
+    match guarded(|| free(address, stream, about_stream, is_captured)) {
         Answer::Served(()) => SUCCESS,
         Answer::Refused(code) => code,
         Answer::Driver => driver(),

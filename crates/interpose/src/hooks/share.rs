@@ -1,7 +1,7 @@
 //! Memory for other processes, and what programs set of the driver's pools.
 
 use crate::abi::{Address, Device, Handle, INVALID_VALUE, NOT_SUPPORTED, SUCCESS};
-use crate::pool::about::{Place, place};
+use crate::pool::about::{Place, are_ranges_asked, place};
 use crate::pool::{Answer, give_back, guarded, ordered, share};
 use crate::real::{call, extra};
 use std::ffi::{c_int, c_void};
@@ -15,17 +15,24 @@ fn segment_of(address: Address) -> Option<Address> {
     (code == SUCCESS).then_some(base)
 }
 
+/// Whether the driver's allocation begins at an address.
+pub fn is_base(address: Address) -> bool {
+    segment_of(address) == Some(address)
+}
+
 /// Whether a handle may be made of what an address lies in.
 fn may_export(address: Address) -> Answer<()> {
     match place(address) {
         Place::Foreign => Answer::Served(()),
+        // The segment itself, as the program was told of it.
+        Place::Nowhere if are_ranges_asked() && is_base(address) => Answer::Served(()),
         Place::Nowhere => Answer::Refused(INVALID_VALUE),
         // The driver makes no such handles of this kind of memory.
         Place::Block(block) if block.is_ordered() => Answer::Refused(INVALID_VALUE),
         // A handle names a segment. Who opens it gets the segment's first address: the block's, or the program
         // knows how far from it the block is.
         Place::Block(block) if block.is_range_asked() => Answer::Served(()),
-        Place::Block(_) if segment_of(address) == Some(address) => Answer::Served(()),
+        Place::Block(_) if is_base(address) => Answer::Served(()),
         Place::Block(_) => {
             share::tell_refused();
             Answer::Refused(NOT_SUPPORTED)

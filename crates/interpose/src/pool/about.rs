@@ -6,6 +6,7 @@ use crate::switch::is_on;
 use luma::Pool;
 use luma::alloc::Located;
 use luma::pool::{Marks, defaults};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An address as it is to the program.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +34,7 @@ impl Block {
 
     /// The program learns which segment the block lies in.
     pub fn note_range_asked(self) {
+        RANGES_ASKED.store(true, Ordering::Relaxed);
         self.pool.mark(self.start, Marks::RANGE_ASKED);
     }
 
@@ -45,6 +47,14 @@ impl Block {
         let marks = self.pool.marks(self.start);
         marks.is_some_and(|marks| marks.has(mark))
     }
+}
+
+/// Whether the program has ever asked which segment a block lies in.
+static RANGES_ASKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the program may know segments by their first addresses.
+pub fn are_ranges_asked() -> bool {
+    RANGES_ASKED.load(Ordering::Relaxed)
 }
 
 /// What lies at an address.

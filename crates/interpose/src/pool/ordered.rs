@@ -4,8 +4,8 @@ use super::{ALIGNMENT, Answer, current, has_ended, is_limited};
 use crate::abi::{Address, INVALID_VALUE, OUT_OF_MEMORY, UNKNOWN};
 use crate::switch::is_on;
 use luma::Status;
-use luma::backend::cuda;
 use luma::backend::streams::Stream;
+use luma::backend::{captures, cuda};
 use luma::pool::{Marks, defaults};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,7 +50,13 @@ pub fn allocate(bytes: usize, stream: Stream) -> Answer<Address> {
 }
 
 /// `cuMemFreeAsync`. `about_stream` asks the driver what is wrong with a stream, and gives its code.
-pub fn free(address: Address, stream: Stream, about_stream: impl Fn() -> c_int) -> Answer<()> {
+/// `is_captured`: in a graph only the graph's own memory is freed, and the driver refuses other.
+pub fn free(
+    address: Address,
+    stream: Stream,
+    about_stream: impl Fn() -> c_int,
+    is_captured: impl Fn() -> bool,
+) -> Answer<()> {
     if address == 0 || !is_on() || has_ended() {
         return Answer::Driver;
     }
@@ -63,12 +69,23 @@ pub fn free(address: Address, stream: Stream, about_stream: impl Fn() -> c_int) 
         Some(marks) if !marks.has(Marks::ORDERED) => return Answer::Refused(INVALID_VALUE),
         Some(_) => {}
     }
+    if captures::are_open() && is_captured() {
+        return Answer::Driver;
+    }
     match pool.free_on(address, stream) {
+        Ok(()) => return Answer::Served(()),
+        Err(error) if error.status() == Status::InvalidPointer => {
+            return Answer::Refused(INVALID_VALUE);
+        }
+        Err(_) => {}
+    }
+    match about_stream() {
+        0 => {}
+        code => return Answer::Refused(code),
+    }
+    // The stream is well, but could not be asked: all streams are waited for.
+    match pool.free_unordered(address) {
         Ok(()) => Answer::Served(()),
-        Err(error) if error.status() == Status::InvalidPointer => Answer::Refused(INVALID_VALUE),
-        Err(_) => match about_stream() {
-            0 => Answer::Refused(UNKNOWN),
-            code => Answer::Refused(code),
-        },
+        Err(_) => Answer::Refused(UNKNOWN),
     }
 }
