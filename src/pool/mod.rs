@@ -10,6 +10,7 @@
 //! - `serve`: the order of a request that no free block fits;
 //! - `ordered`: allocating and freeing in the order of streams;
 //! - `captured`: the same while a stream is being captured;
+//! - `quick`: short ways of such calls;
 //! - `unordered`: memory in no stream's order;
 //! - `pending`: memory that waits for work of the device;
 //! - `growth`, `give_back`: asking the backend for more, and giving back;
@@ -36,6 +37,7 @@ mod lifetime;
 pub mod oom;
 mod ordered;
 mod pending;
+mod quick;
 pub mod recorder;
 pub mod registry;
 mod serve;
@@ -59,9 +61,9 @@ use caches::Caches;
 use calls::Sleepers;
 use oom::Steps;
 use ordered::{Passed, Turn};
+use quick::Standing;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use unordered::Unordered;
 
 /// A pool of memory from one backend. All of its functions may be called from any thread.
 #[derive(Debug)]
@@ -111,9 +113,11 @@ pub(crate) struct Open {
     /// The stream whose calls take the short way: the only one there is, while nobody watches or waits.
     express: Option<StreamKey>,
     /// Where unordered calls stand, once there was one.
-    unordered: Option<Unordered>,
+    unordered: Option<Standing>,
     /// The same while they take the short way.
-    quick: Option<Unordered>,
+    quick: Option<Standing>,
+    /// Where the default stream stands in a pool that is separate, while its calls take a short way.
+    quick_default: Option<Standing>,
     /// The contexts whose work the last such event stood for.
     users: Vec<usize>,
     /// Whether the backend, or the limit, refused memory the last time that there was a request for more.
@@ -244,6 +248,7 @@ impl Open {
             express: None,
             unordered: None,
             quick: None,
+            quick_default: None,
             users: Vec::new(),
             is_cramped: false,
             home: first_home(source),
@@ -426,6 +431,12 @@ impl Pool {
         mut request: Request,
         passed: Passed,
     ) -> Result<Option<u64>> {
+        if let Some(lane) = guard.quick_lane(passed) {
+            request.lane = lane;
+            if let Ok(Some(block)) = guard.engine.allocate(&request) {
+                return Ok(Some(block.addr));
+            }
+        }
         if guard.caches.is_some() && passed.stream.is_default() {
             guard.calls.allocations -= 1;
             return self.allocate_past_cache(guard, &request, None);

@@ -107,8 +107,7 @@ impl Open {
             && self.waiters == 0
             && self.caches.is_none();
         self.express = if is_plain { self.home } else { None };
-        let is_quick = !self.is_watched && self.waiters == 0;
-        self.quick = self.unordered.filter(|_| is_quick);
+        self.set_quick();
     }
 
     /// Begins to tell streams apart.
@@ -410,6 +409,10 @@ impl Pool {
     pub(super) fn free_in_order(&self, guard: Guard<'_>, addr: u64, passed: Passed) -> Result<()> {
         if guard.caches.is_some() && passed.is_default() {
             return self.free_past_cache(guard, addr, None);
+        }
+        let mut guard = guard;
+        if guard.free_quickly(addr, passed) {
+            return Ok(());
         }
         if guard.block_at(addr).is_none() {
             return refuse_free(guard, addr);

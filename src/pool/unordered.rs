@@ -15,13 +15,13 @@ use super::calls::{Locked, in_backend};
 use super::growth::host_memory;
 use super::ordered::{Passed, Turn, failed};
 use super::pending::{record_all, wait_for_all};
+use super::quick::Standing;
 use super::{Guard, Open, Pool};
-use crate::alloc::chunk::{ANYONE, Lane};
+use crate::alloc::chunk::ANYONE;
 use crate::alloc::{Block, HostMemoryExhausted, Request};
 use crate::backend::streams::StreamKey;
 use crate::config::environment;
 use crate::error::{Error, Result, Status};
-use crate::stream::SlotId;
 use crate::stream::barrier::Covered;
 use crate::text::text;
 use std::time::{Duration, Instant};
@@ -33,6 +33,11 @@ const OWNERS: u16 = Marks::ORDERED.0 | Marks::RANGE_ASKED.0;
 const SPARE: u64 = 64 << 20;
 /// So long a request waits for the device, where growing would serve it.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// Whether nothing is to be done about a block with these marks but to free it.
+pub(super) fn is_simple(marks: u16) -> bool {
+    marks & !OWNERS == 0
+}
 
 /// What the owner of a block notes about it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,13 +55,6 @@ impl Marks {
     }
 }
 
-/// Where unordered frees go.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Unordered {
-    slot: SlotId,
-    lane: Lane,
-}
-
 impl Turn {
     /// Whether only memory that is anyone's serves it.
     pub(super) fn is_unordered(self) -> bool {
@@ -68,13 +66,13 @@ impl Open {
     /// The turn of an unordered call. The pool is separate.
     pub(super) fn unordered_turn(&mut self) -> Result<Turn, HostMemoryExhausted> {
         let slot = match self.unordered {
-            Some(Unordered { slot, .. }) => slot,
+            Some(Standing { slot, .. }) => slot,
             None => {
                 let slot = self.slot_of(StreamKey::UNORDERED, None)?;
                 // The short ways below count on the slot from now on.
                 self.streams.pin(slot);
                 let lane = self.streams.lane(slot);
-                self.unordered = Some(Unordered { slot, lane });
+                self.unordered = Some(Standing { slot, lane });
                 self.set_express();
                 slot
             }
@@ -92,7 +90,7 @@ impl Open {
     /// Whether no event stands for what was freed last, it might serve a request, and it is worth asking the
     /// driver about: at least as much as growth takes at once, or there is no growing.
     fn lacks_barrier(&self, request: &Request) -> bool {
-        self.unordered.is_some_and(|Unordered { slot, lane }| {
+        self.unordered.is_some_and(|Standing { slot, lane }| {
             let waiting = self.engine.lane_bytes(lane);
             let settled = self.engine.lane_bytes(ANYONE);
             let step = self.policy().page_step(self.engine.usage().reserved);
@@ -105,7 +103,7 @@ impl Open {
 
     /// Whether the memory that waits for the device is more than what is in use.
     fn runs_ahead(&self) -> bool {
-        self.unordered.is_some_and(|Unordered { lane, .. }| {
+        self.unordered.is_some_and(|Standing { lane, .. }| {
             let in_use = self.engine.usage().allocated;
             self.engine.lane_bytes(lane) > in_use.max(SPARE)
         })
@@ -171,9 +169,8 @@ impl Pool {
     pub fn free_unordered(&self, addr: u64) -> Result<()> {
         let mut guard = self.lock()?;
         let open = &mut *guard;
-        if let Some(Unordered { slot, lane }) = open.quick {
+        if let Some(Standing { slot, lane }) = open.quick {
             let number = open.streams.clock(slot).now();
-            let is_simple = |marks| marks & !OWNERS == 0;
             match open.engine.free_in_if(addr, lane, number, is_simple) {
                 Ok(Some(_)) => {
                     open.streams.clock_mut(slot).want();
