@@ -40,4 +40,4 @@ pub mod trace;
 
 pub use error::{Error, Status};
 pub use pool::{BackendKind, Pool, PoolConfig, Preset};
-pub use stats::Stats;
+pub use stats::{BackendTime, Stats};

@@ -52,3 +52,38 @@ pub struct Stats {
     /// How long, in nanoseconds.
     pub oom_wait_ns: u64,
 }
+
+/// What the backend's calls took that moved memory. Those that failed are left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackendTime {
+    /// Calls that brought memory: segments, and pages of ranges.
+    pub grants: u64,
+    /// How long they took in all, in nanoseconds.
+    pub grant_ns: u64,
+    /// Calls that gave memory back: segments, ranges, and pages of ranges.
+    pub returns: u64,
+    /// How long they took in all, in nanoseconds.
+    pub return_ns: u64,
+}
+
+impl BackendTime {
+    /// Counts a call that brought memory.
+    pub(crate) fn granted(&mut self, ns: u64) {
+        self.grants += 1;
+        self.grant_ns = self.grant_ns.saturating_add(ns);
+    }
+
+    /// Counts the calls of another one.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.grants += other.grants;
+        self.grant_ns = self.grant_ns.saturating_add(other.grant_ns);
+        self.returns += other.returns;
+        self.return_ns = self.return_ns.saturating_add(other.return_ns);
+    }
+
+    /// Counts a call that gave memory back.
+    pub(crate) fn returned(&mut self, ns: u64) {
+        self.returns += 1;
+        self.return_ns = self.return_ns.saturating_add(ns);
+    }
+}

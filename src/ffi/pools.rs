@@ -62,6 +62,12 @@ pub(super) fn to_stats(stats: &Stats) -> luma_stats_t {
     }
 }
 
+impl From<&Stats> for luma_stats_t {
+    fn from(stats: &Stats) -> Self {
+        to_stats(stats)
+    }
+}
+
 /// The meaning of an enum-like field.
 fn choice<T: Copy>(field: &str, value: i32, choices: &[(i32, T)]) -> Result<T> {
     choices

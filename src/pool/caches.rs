@@ -129,6 +129,16 @@ impl Caches {
         all
     }
 
+    /// The same without a wait; `None`: one is locked, or a call failed inside it.
+    fn try_lock_all(&self) -> Option<Locked<'_>> {
+        let mut all = Locked([const { None }; SLOTS]);
+        let caches = self.table.get().into_iter().flatten().take(self.used());
+        for (cache, place) in caches.zip(&mut all.0) {
+            *place = Some(cache.try_lock().ok()?);
+        }
+        Some(all)
+    }
+
     /// Locks all caches, in use or not, whole or not. `None`: there are none.
     pub(super) fn lock_whatever(&self) -> Option<Locked<'_>> {
         let table = self.table.get()?;

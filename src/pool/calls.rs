@@ -102,6 +102,14 @@ pub(super) fn told<T>(
     outcome
 }
 
+/// Makes a backend call. Gives its outcome with the nanoseconds that it took.
+pub(super) fn timed<T>(call: impl FnOnce() -> T) -> (T, u64) {
+    let start = Instant::now();
+    let outcome = call();
+    let ns = start.elapsed().as_nanos();
+    (outcome, u64::try_from(ns).unwrap_or(u64::MAX))
+}
+
 /// Gives a range or a segment back to its backend, whatever lives in it.
 pub(super) fn take_back(
     backend: &dyn Backend,

@@ -114,6 +114,31 @@ fn pools() -> impl Iterator<Item = &'static Pool> {
     slots.map(Slot::pool)
 }
 
+/// A default pool, and whose memory it hands out.
+#[derive(Clone, Copy, Debug)]
+pub struct Described {
+    /// The pool.
+    pub pool: &'static Pool,
+    /// The device's number; 0, where the pool is not CUDA's.
+    pub device: i32,
+    /// Whether it is that of the device's primary context, or of no context.
+    pub is_primary: bool,
+}
+
+/// All default pools that were made so far, those of contexts that are gone among them. Takes no lock.
+pub fn all() -> impl Iterator<Item = Described> {
+    let single = SINGLE.get().map(|slot| Described {
+        pool: slot.pool(),
+        device: single_device().unwrap_or(0),
+        is_primary: true,
+    });
+    single.into_iter().chain(of_contexts().map(|of| Described {
+        pool: of.slot.pool(),
+        device: of.backend.device(),
+        is_primary: of.backend.is_primary(),
+    }))
+}
+
 /// The default pool that the calling thread's current device has, made at first use.
 ///
 /// # Errors

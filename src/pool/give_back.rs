@@ -1,7 +1,7 @@
 #![forbid(unsafe_code)]
 //! Giving memory back: wholly free segments, and whole free pages of ranges.
 
-use super::calls::{Locked, deadline, take_back, told};
+use super::calls::{Locked, deadline, take_back, timed, told};
 use super::growth::host_memory;
 use super::oom::{Bytes, Steps};
 use super::pending::Patience;
@@ -13,6 +13,7 @@ use crate::alloc::paging::Span;
 use crate::alloc::region::RegionId;
 use crate::backend::{Backend, BackendError, BackendResult};
 use crate::error::{Error, Result, Status};
+use crate::stats::BackendTime;
 use crate::text::text;
 use std::cmp::Reverse;
 
@@ -107,19 +108,24 @@ impl Pool {
         // Of a separate pool only memory is given back whose work is done.
         let has_work = !guard.engine.is_separate() && guard.source.streams().is_some();
         let home = guard.home.filter(|_| has_work);
-        let (mut guard, refusal) = self.unlocked(guard, |backend| {
+        let (mut guard, (refusal, time)) = self.unlocked(guard, |backend| {
+            let mut time = BackendTime::default();
             if let Err(error) = Self::quiesce(backend, home, patience) {
-                return Some(error);
+                return (Some(error), time);
             }
             let mut refusal = None;
             for planned in &mut returns {
-                let made = planned.part.make(backend);
+                let (made, ns) = timed(|| planned.part.make(backend));
                 planned.done = made.is_ok();
+                if planned.done {
+                    time.returned(ns);
+                }
                 refusal = refusal.or(made.err());
             }
-            refusal
+            (refusal, time)
         })?;
         given.refusal = refusal;
+        guard.calls.backend.add(time);
         for Planned { part, done } in returns {
             match part {
                 Return::Region { id, bytes, .. } if done => {

@@ -4,7 +4,7 @@
 //! Meanwhile other threads go on. What a call is about is marked in the engine before, and what it
 //! may bring is pledged, so that the limit holds whatever the order in which calls end.
 
-use super::calls::{Locked, take_back, told};
+use super::calls::{Locked, take_back, timed, told};
 use super::give_back::MOST_GIVE_BACKS;
 use super::pending::Patience;
 use super::{Guard, Pool};
@@ -151,17 +151,16 @@ impl Pool {
 
     fn map<'a>(&'a self, mut guard: Guard<'a>, span: Span) -> Locked<'a, BackendResult<()>> {
         guard.pledged += span.bytes;
-        let (mut guard, mapped) = self.unlocked(guard, |backend| {
-            told(
-                backend,
-                "map",
-                span.bytes,
-                backend.map(span.addr, span.bytes),
-            )
+        let (mut guard, (mapped, ns)) = self.unlocked(guard, |backend| {
+            let (mapped, ns) = timed(|| backend.map(span.addr, span.bytes));
+            (told(backend, "map", span.bytes, mapped), ns)
         })?;
         guard.pledged = guard.pledged.saturating_sub(span.bytes);
         match &mapped {
-            Ok(()) => guard.engine.mapped(span),
+            Ok(()) => {
+                guard.calls.backend.granted(ns);
+                guard.engine.mapped(span);
+            }
             Err(_) => guard.engine.map_failed(span),
         }
         Ok((guard, mapped))
@@ -243,14 +242,16 @@ impl Pool {
             // Other threads may have grown since the sizes were chosen.
             if size <= guard.available() {
                 guard.pledged += size;
-                let granted;
-                (guard, granted) = self.unlocked(guard, |backend| {
-                    told(backend, "allocate", size, backend.allocate(size))
+                let (granted, ns);
+                (guard, (granted, ns)) = self.unlocked(guard, |backend| {
+                    let (granted, ns) = timed(|| backend.allocate(size));
+                    (told(backend, "allocate", size, granted), ns)
                 })?;
                 guard.pledged = guard.pledged.saturating_sub(size);
                 match granted {
                     Ok(addr) => {
                         guard.calls.backend_allocations += 1;
+                        guard.calls.backend.granted(ns);
                         if let Err(error) = guard.engine.add_region(addr, size, false) {
                             let (guard, error) = self.decline(guard, addr, size, false, error)?;
                             return Ok((guard, Err(error)));

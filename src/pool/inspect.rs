@@ -5,7 +5,7 @@ use super::{Open, Pool, caches};
 use crate::alloc::Located;
 use crate::backend::Memory;
 use crate::error::{Error, Result, Status};
-use crate::stats::Stats;
+use crate::stats::{BackendTime, Stats};
 use crate::text::text;
 
 /// What a pool holds and may hold. In bytes.
@@ -17,6 +17,17 @@ pub struct Room {
     pub allocated: u64,
     /// The most that may be reserved; `None`: no limit.
     pub limit: Option<u64>,
+}
+
+/// What a pool says of itself when it is not waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The name of its backend.
+    pub backend: &'static str,
+    /// Its figures.
+    pub stats: Stats,
+    /// What the backend's calls took.
+    pub time: BackendTime,
 }
 
 impl Pool {
@@ -45,35 +56,20 @@ impl Pool {
     /// The figures at this moment. Blocks whose work has ended are taken in first.
     pub fn stats(&self) -> Result<Stats> {
         let (guard, _) = self.collect(self.lock()?)?;
-        let (usage, calls, cached) = (guard.engine.usage(), guard.calls, guard.cached());
-        Ok(Stats {
-            allocated_bytes: usage.allocated - cached.room,
-            reserved_bytes: usage.reserved,
-            peak_bytes: usage.peak_allocated,
-            live_blocks: usage.live - cached.blocks,
-            free_blocks: guard.engine.free_blocks() as u64 + cached.blocks,
-            segments: guard.engine.segments() as u64,
-            backend_allocations: calls.backend_allocations,
-            backend_releases: calls.backend_releases,
-            requested_bytes: usage.requested + cached.requested,
-            peak_reserved_bytes: usage.peak_reserved,
-            largest_free_block: guard.engine.largest_settled().max(cached.largest),
-            memory_limit: if guard.limit == u64::MAX {
-                0
-            } else {
-                guard.limit
-            },
-            alloc_calls: calls.allocations + cached.allocations,
-            free_calls: calls.frees + cached.frees,
-            alloc_retries: calls.retries,
-            out_of_memory_count: calls.out_of_memory,
-            pending_bytes: guard.engine.pending_bytes() + guard.quarantined(),
-            event_records: calls.event_records,
-            event_queries: calls.event_queries,
-            stream_waits: calls.stream_waits,
-            oom_waits: calls.oom_waits,
-            oom_wait_ns: calls.oom_wait_ns,
-            handler_calls: calls.handlers,
+        Ok(guard.figures(&guard.cached()))
+    }
+
+    /// As [`Pool::stats`] with what the backend's calls took, without a wait and without a call of the
+    /// backend: for a process that ends. `None`: a call is in progress, in another thread or in one that a
+    /// signal has interrupted, or the pool takes no calls.
+    pub fn peek(&self) -> Option<Snapshot> {
+        let state = self.state.try_lock().ok()?;
+        let open = state.as_ref()?;
+        let cached = open.try_cached()?;
+        Some(Snapshot {
+            backend: open.backend.name(),
+            stats: open.figures(&cached),
+            time: open.calls.backend,
         })
     }
 
@@ -147,6 +143,40 @@ impl Pool {
 }
 
 impl Open {
+    /// The figures at this moment, with what thread caches add up to.
+    fn figures(&self, cached: &caches::Sums) -> Stats {
+        let (usage, calls) = (self.engine.usage(), &self.calls);
+        Stats {
+            allocated_bytes: usage.allocated - cached.room,
+            reserved_bytes: usage.reserved,
+            peak_bytes: usage.peak_allocated,
+            live_blocks: usage.live - cached.blocks,
+            free_blocks: self.engine.free_blocks() as u64 + cached.blocks,
+            segments: self.engine.segments() as u64,
+            backend_allocations: calls.backend_allocations,
+            backend_releases: calls.backend_releases,
+            requested_bytes: usage.requested + cached.requested,
+            peak_reserved_bytes: usage.peak_reserved,
+            largest_free_block: self.engine.largest_settled().max(cached.largest),
+            memory_limit: if self.limit == u64::MAX {
+                0
+            } else {
+                self.limit
+            },
+            alloc_calls: calls.allocations + cached.allocations,
+            free_calls: calls.frees + cached.frees,
+            alloc_retries: calls.retries,
+            out_of_memory_count: calls.out_of_memory,
+            pending_bytes: self.engine.pending_bytes() + self.quarantined(),
+            event_records: calls.event_records,
+            event_queries: calls.event_queries,
+            stream_waits: calls.stream_waits,
+            oom_waits: calls.oom_waits,
+            oom_wait_ns: calls.oom_wait_ns,
+            handler_calls: calls.handlers,
+        }
+    }
+
     /// Bytes in quarantine. In a pool that is separate there are none.
     fn quarantined(&self) -> u64 {
         let checked = self.checked.as_ref();
@@ -172,5 +202,62 @@ impl Open {
             ),
         };
         Error::new(Status::InvalidPointer, message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::backend::simulated::SimulatedBackend;
+    use crate::pool::{Pool, PoolConfig};
+    use std::sync::Arc;
+
+    fn pool() -> Pool {
+        let device = Arc::new(SimulatedBackend::new(256 << 20));
+        Pool::with_backend(device, &PoolConfig::default()).unwrap()
+    }
+
+    #[test]
+    fn a_peek_gives_the_figures_and_waits_for_nobody() {
+        let pool = pool();
+        let block = pool.allocate(1000, 0).unwrap().unwrap();
+        pool.start_thread_caches().unwrap();
+        for _ in 0..100 {
+            let cached = pool.allocate(4096, 0).unwrap().unwrap();
+            pool.free(cached).unwrap();
+        }
+        let peek = pool.peek().unwrap();
+        assert_eq!(peek.stats, pool.stats().unwrap());
+        assert_eq!((peek.stats.alloc_calls, peek.stats.live_blocks), (101, 1));
+        assert_eq!(peek.backend, "simulated");
+
+        let guard = pool.lock().unwrap();
+        assert_eq!(pool.peek(), None);
+        let caches = guard.caches.clone().unwrap();
+        let locked = caches.lock_all();
+        drop(guard);
+        assert_eq!(pool.peek(), None);
+        drop(locked);
+        assert!(pool.peek().is_some());
+
+        pool.free(block).unwrap();
+        pool.close().unwrap();
+        assert_eq!(pool.peek(), None);
+    }
+
+    #[test]
+    fn calls_of_the_backend_are_timed_where_they_moved_memory() {
+        let pool = pool();
+        let time = || pool.peek().unwrap().time;
+        assert_eq!(time(), Default::default());
+        let block = pool.allocate(8 << 20, 0).unwrap().unwrap();
+        let grown = time();
+        assert!(grown.grants > 0 && grown.returns == 0, "{grown:?}");
+        assert!(pool.allocate(1 << 40, 0).is_err());
+        assert_eq!(time().grants, grown.grants);
+        pool.free(block).unwrap();
+        pool.empty_cache().unwrap();
+        let emptied = time();
+        assert!(emptied.returns > 0, "{emptied:?}");
+        assert_eq!(emptied.grants, grown.grants);
     }
 }

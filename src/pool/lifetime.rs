@@ -2,7 +2,7 @@
 //! The end of a pool, the loss of its device, and the fork of its process.
 
 use super::calls::{in_backend, take_back};
-use super::{Open, Pool, checked, first_home, recorder};
+use super::{Calls, Open, Pool, checked, first_home, recorder};
 use crate::alloc::policy::Segmenter;
 use crate::alloc::region::Region;
 use crate::backend::streams::StreamKey;
@@ -191,6 +191,9 @@ impl Open {
             let record = std::mem::take(&mut self.record);
             self.forget_all();
             self.record = record;
+            // So is what was counted of it.
+            self.calls = Calls::default();
+            self.reset_peak();
         }
     }
 }

@@ -44,7 +44,7 @@ mod serve;
 mod unordered;
 
 pub use config::{BackendKind, PoolConfig, Preset};
-pub use inspect::Room;
+pub use inspect::{Room, Snapshot};
 pub use oom::OomReport;
 pub use unordered::Marks;
 
@@ -55,6 +55,7 @@ use crate::backend::streams::{StreamKey, StreamSource};
 use crate::backend::{Backend, Pages};
 use crate::config::environment;
 use crate::error::{Error, Result, Status};
+use crate::stats::BackendTime;
 use crate::stream::{Captures, Query, Table};
 use crate::text::text;
 use caches::Caches;
@@ -170,6 +171,7 @@ struct Calls {
     oom_waits: u64,
     oom_wait_ns: u64,
     handlers: u64,
+    backend: BackendTime,
 }
 
 /// The stream that a pool knows from the start: over memory without streams, the only one.

@@ -8,6 +8,7 @@ mod pool;
 mod program;
 mod replay;
 mod report;
+mod run;
 mod size;
 mod smallest;
 
@@ -25,8 +26,8 @@ enum Outcome {
     Incomplete,
 }
 
-/// Accelerator memory: replay allocation traces, plan spills, generate traces and graphs, look at this
-/// machine.
+/// Accelerator memory: run programs on a pool, replay allocation traces, plan spills, generate traces and
+/// graphs, look at this machine.
 #[derive(Parser)]
 #[command(name = "luma", version)]
 struct Arguments {
@@ -36,6 +37,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Run(run::Arguments),
     Replay(replay::Arguments),
     Plan(planning::plan::Arguments),
     Place(planning::place::Arguments),
@@ -46,6 +48,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Run(arguments) => return run::end_as(run::run(&arguments)),
         Command::Replay(arguments) => replay::run(&arguments),
         Command::Plan(arguments) => planning::plan::run(&arguments),
         Command::Place(arguments) => planning::place::run(&arguments),

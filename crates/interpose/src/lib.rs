@@ -9,7 +9,8 @@
 //! - [`table`]: which names are hooked, at which versions;
 //! - [`start`]: what is done before the pool exists;
 //! - [`doors`]: the ways to a function of the driver;
-//! - [`hooks`]: what is called in place of the driver; [`probe`]: what tests ask.
+//! - [`hooks`]: what is called in place of the driver; [`probe`]: what tests ask;
+//! - [`report`]: what a process says of itself when it ends.
 //!
 //! The whole of luma is in the library, with its C interface, so that a process has one pool.
 //!
@@ -30,6 +31,7 @@ mod hooks;
 mod pool;
 mod probe;
 mod real;
+mod report;
 mod start;
 mod switch;
 mod table;

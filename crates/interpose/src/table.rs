@@ -8,8 +8,8 @@
 //!
 //! Functions of before 3.2 with addresses of 32 bits, which have the names without `_v2`, are not hooked.
 
-use crate::hooks;
 use crate::real::Real;
+use crate::{hooks, report};
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -169,6 +169,7 @@ impl Hook {
     /// Counts one more look-up that was answered with ours.
     pub fn count_answer(&self) {
         self.answered.fetch_add(1, Ordering::Relaxed);
+        report::looked_up();
     }
 
     /// How many look-ups were answered with ours, by `dlsym`, `dlvsym` and `cuGetProcAddress`.

@@ -75,6 +75,14 @@ impl Open {
         caches.map_or_else(Sums::default, |caches| caches.lock_all().sums())
     }
 
+    /// The same without a wait; `None`: a cache is in use, or a call failed inside one.
+    pub(in crate::pool) fn try_cached(&self) -> Option<Sums> {
+        match &self.caches {
+            None => Some(Sums::default()),
+            Some(caches) => Some(caches.try_lock_all()?.sums()),
+        }
+    }
+
     /// Whether the block at `addr`, live for the engine, is in a cache, so that it is free.
     pub(in crate::pool) fn is_cached(&self, addr: u64) -> bool {
         let caches = self.caches.as_ref();

@@ -15,6 +15,25 @@ const OF_TESTS: &[&str] = &[
     "LUMA_FRAMEWORKS",
     "LUMA_TEST_REQUIRE_TOOLS",
 ];
+/// What libluma_interpose.so heeds beside the library's options (docs/interposition.md).
+const OF_INTERPOSER: &[(&str, &str)] = &[
+    (
+        "LUMA_INTERPOSE",
+        "For programs under luma run: on, off, or wait, with which each free waits for the device.",
+    ),
+    (
+        "LUMA_INTERPOSE_DEEPBIND",
+        "For programs under luma run: strip leaves RTLD_DEEPBIND out when they open libraries.",
+    ),
+    (
+        "LUMA_INTERPOSE_IPC",
+        "For programs under luma run: own gives each allocation a segment of its own.",
+    ),
+    (
+        "LUMA_INTERPOSE_REPORT",
+        "For programs under luma run: the folder in which each process says at its end what its pools did.",
+    ),
+];
 /// A name is taken for a misspelling of another that it becomes by at most so many edits.
 const MAX_EDITS: usize = 3;
 
@@ -57,9 +76,13 @@ pub fn look(ignored: &[String]) -> Vec<Variable> {
 }
 
 fn judge(name: String, value: String, ignored: &[String]) -> Variable {
+    let of_interposer = OF_INTERPOSER.iter().find(|option| option.0 == name);
     let effect = match OPTIONS.iter().find(|option| option.name == name) {
-        None => Effect::Unknown {
-            similar: similar(&name),
+        None => match of_interposer {
+            Some(&(_, meaning)) => Effect::Used { meaning },
+            None => Effect::Unknown {
+                similar: similar(&name),
+            },
         },
         Some(option) => match ignored
             .iter()

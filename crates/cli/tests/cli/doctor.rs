@@ -125,3 +125,12 @@ fn a_look_leaves_a_recording_alone() {
     assert!(run.stdout.contains("LUMA_TRACE="), "{}", run.stdout);
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "kept");
 }
+
+#[test]
+fn what_the_preloaded_library_heeds_is_no_problem() {
+    let variables = [("LUMA_INTERPOSE", "wait"), ("LUMA_INTERPOSE_IPC", "own")];
+    let run = luma_with(&variables, &["doctor"]);
+    assert_eq!(run.code, 0, "{}", run.stdout);
+    let told = "LUMA_INTERPOSE=wait: For programs under luma run: ";
+    assert!(run.stdout.contains(told), "{}", run.stdout);
+}

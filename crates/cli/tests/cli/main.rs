@@ -11,6 +11,7 @@ mod graphs;
 mod page;
 mod planning;
 mod replay;
+mod run;
 mod smallest;
 #[allow(dead_code)]
 #[path = "../../../../tests/support/tools.rs"]

@@ -2,10 +2,8 @@
 
 use super::door::{Call, Outcome, door};
 use super::look_up::LookUp;
-use crate::{real, switch};
-use std::cell::UnsafeCell;
+use crate::{real, report, switch};
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 door! {
     /// Finds a symbol, as the C library's does, but for the names of the table.
@@ -66,13 +64,14 @@ unsafe extern "C" fn find_versioned(call: &mut Call) -> Outcome {
 }
 
 unsafe extern "C" fn open(call: &mut Call) -> Outcome {
-    let flags = call.second as c_int;
-    if flags & libc::RTLD_DEEPBIND != 0 {
-        // SAFETY: the contract of dlopen: a string, or null.
-        note_deepbind(unsafe { string(call.first) }.unwrap_or_default());
-        if strips_deepbind() {
-            call.second = (flags & !libc::RTLD_DEEPBIND) as usize;
-        }
+    let mut flags = call.second as c_int;
+    if flags & libc::RTLD_DEEPBIND != 0 && strips_deepbind() {
+        flags &= !libc::RTLD_DEEPBIND;
+        call.second = flags as usize;
+    }
+    // SAFETY: the contract of dlopen: a string, or null.
+    if let Some(file) = unsafe { string(call.first) } {
+        report::opening(file, flags);
     }
     Outcome::go_on(real::dlopen_address())
 }
@@ -86,41 +85,4 @@ unsafe fn string<'a>(address: usize) -> Option<&'a CStr> {
 
 fn strips_deepbind() -> bool {
     switch::is_on() && switch::variable(c"LUMA_INTERPOSE_DEEPBIND") == Some(c"strip")
-}
-
-/// The first name is kept. Whoever counts the first call writes it, and then raises `WRITTEN`.
-struct FirstName(UnsafeCell<[u8; NAME_BYTES]>);
-const NAME_BYTES: usize = 256;
-
-// SAFETY: one thread writes it, before `WRITTEN` is raised; others read it after that.
-unsafe impl Sync for FirstName {}
-
-static ASKED: AtomicU32 = AtomicU32::new(0);
-static FIRST: FirstName = FirstName(UnsafeCell::new([0; NAME_BYTES]));
-static WRITTEN: AtomicU8 = AtomicU8::new(0);
-
-fn note_deepbind(file: &CStr) {
-    if ASKED.fetch_add(1, Ordering::Relaxed) != 0 {
-        return;
-    }
-    let name = file.to_bytes();
-    // The last byte stays 0.
-    let length = name.len().min(NAME_BYTES - 1);
-    // SAFETY: this is the only call that counted from 0, and nobody reads before it is through.
-    unsafe { (&mut *FIRST.0.get())[..length].copy_from_slice(&name[..length]) };
-    WRITTEN.store(1, Ordering::Release);
-}
-
-/// How often a library was opened with `RTLD_DEEPBIND`, and the name of the first, cut to 255 bytes; empty for
-/// the program itself.
-// For the report.
-#[allow(dead_code)]
-pub fn deepbind_asked() -> (u32, &'static CStr) {
-    if WRITTEN.load(Ordering::Acquire) == 0 {
-        return (0, c"");
-    }
-    // SAFETY: it was written, and will not be again.
-    let name = unsafe { &*FIRST.0.get() };
-    let name = CStr::from_bytes_until_nul(name).unwrap_or_default();
-    (ASKED.load(Ordering::Relaxed), name)
 }

@@ -2,6 +2,7 @@
 
 use super::{ALIGNMENT, Answer, current, has_ended, is_limited};
 use crate::abi::{Address, INVALID_VALUE, OUT_OF_MEMORY, UNKNOWN};
+use crate::report;
 use crate::switch::{Mode, mode};
 use luma::Status;
 use luma::alloc::Located;
@@ -11,6 +12,7 @@ use std::ffi::c_uint;
 /// `cuMemAlloc`. Whatever the pool cannot do for another reason than its limit, the driver is asked for.
 #[inline]
 pub fn allocate(bytes: usize) -> Answer<Address> {
+    report::reached();
     if mode() == Mode::Off || bytes == 0 {
         return Answer::Driver;
     }

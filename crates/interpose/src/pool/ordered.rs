@@ -2,6 +2,7 @@
 
 use super::{ALIGNMENT, Answer, current, has_ended, is_limited};
 use crate::abi::{Address, INVALID_VALUE, OUT_OF_MEMORY, UNKNOWN};
+use crate::report;
 use crate::switch::is_on;
 use luma::Status;
 use luma::backend::streams::Stream;
@@ -21,6 +22,7 @@ pub fn leave_to_the_driver() {
 
 /// `cuMemAllocAsync`. A captured allocation belongs to its graph, which only the driver knows how to run.
 pub fn allocate(bytes: usize, stream: Stream) -> Answer<Address> {
+    report::reached();
     if !is_on() || bytes == 0 || CONFIGURED.load(Ordering::Relaxed) {
         return Answer::Driver;
     }
@@ -40,6 +42,7 @@ pub fn allocate(bytes: usize, stream: Stream) -> Answer<Address> {
     match pool.allocate_on_uncaptured(bytes as u64, ALIGNMENT, stream) {
         Ok(Some(address)) => {
             pool.mark(address, Marks::ORDERED);
+            report::ordered_alloc();
             Answer::Served(address)
         }
         Err(Some(error)) if error.status() == Status::OutOfMemory && is_limited(pool) => {
@@ -73,7 +76,10 @@ pub fn free(
         return Answer::Driver;
     }
     match pool.free_on(address, stream) {
-        Ok(()) => return Answer::Served(()),
+        Ok(()) => {
+            report::ordered_free();
+            return Answer::Served(());
+        }
         Err(error) if error.status() == Status::InvalidPointer => {
             return Answer::Refused(INVALID_VALUE);
         }
@@ -85,7 +91,10 @@ pub fn free(
     }
     // The stream is well, but could not be asked: all streams are waited for.
     match pool.free_unordered(address) {
-        Ok(()) => Answer::Served(()),
+        Ok(()) => {
+            report::ordered_free();
+            Answer::Served(())
+        }
         Err(_) => Answer::Refused(UNKNOWN),
     }
 }
