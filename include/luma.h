@@ -1544,6 +1544,71 @@ enum luma_status_t luma_record_stream(void *ptr,
 enum luma_status_t luma_release_stream(luma_stream_t stream);
 
 /**
+ * Allocates `size` bytes from the default pool of `device`, in the order of `stream`, as
+ * `luma_alloc_async` does: the first function of PyTorch's `CUDAPluggableAllocator`. The device need not
+ * be the current one, and the calling thread's current context is the same afterwards.
+ *
+ * Gives NULL for no bytes, with `LUMA_SUCCESS`, and NULL on failure. PyTorch does not look whether it got
+ * NULL: what then uses the tensor fails, at some later place. So every failure is logged as well
+ * (`LUMA_LOG=error`).
+ *
+ * Errors: `LUMA_ERROR_INVALID_VALUE` for a negative size; those of `luma_alloc_async` and
+ * `luma_default_pool`.
+ */
+__attribute__((warn_unused_result))
+void *luma_torch_alloc(ptrdiff_t size,
+                       int device,
+                       luma_stream_t stream);
+
+/**
+ * Frees a block of a default pool in the order of `stream`, as `luma_free_async` does: the second function
+ * of PyTorch's `CUDAPluggableAllocator`. Where nothing can be freed in that order, since the driver has shut
+ * down or the stream's capture is broken, the memory waits for all work of its context instead of being
+ * lost. NULL for `ptr` does nothing.
+ *
+ * `size` and `device` are what PyTorch passes, and mean nothing here: the block knows both. `stream` is the
+ * one that the block was allocated on, which PyTorch remembers: it must live. A free that fails changes
+ * nothing, is logged, and leaves the thread's last status and message.
+ *
+ * Errors: `LUMA_ERROR_INVALID_POINTER` when `ptr` is not the start of a live block of a default pool.
+ */
+void luma_torch_free(void *ptr,
+                     ptrdiff_t size,
+                     int device,
+                     luma_stream_t stream);
+
+/**
+ * Says that work on `stream` uses a block of a default pool, too, as `luma_record_stream` does: for
+ * `set_record_stream_fn` of PyTorch's allocator. Without it `Tensor.record_stream` does nothing, and memory
+ * that was used on two streams may serve one before the other is done.
+ *
+ * A failure is logged, and leaves the thread's last status and message: those of `luma_record_stream`.
+ */
+void luma_torch_record_stream(void *ptr,
+                              luma_stream_t stream);
+
+/**
+ * Gives all free memory of all default pools back to the driver: for `set_reset_fn` of PyTorch's allocator,
+ * which `torch.cuda.empty_cache()` calls.
+ *
+ * A failure is logged, and leaves the thread's last status and message; the other pools are emptied
+ * nevertheless.
+ */
+void luma_torch_empty_cache(void);
+
+/**
+ * Limits the default pool of `device` to a part of the device's memory, between 0 and 1: for
+ * `set_memory_fraction_fn` of PyTorch's allocator, which `torch.cuda.set_per_process_memory_fraction` calls.
+ * 0 leaves no memory at all.
+ *
+ * A failure is logged, and leaves the thread's last status and message: `LUMA_ERROR_INVALID_VALUE` for
+ * another number, or when live blocks keep more than that in use; those of `luma_default_pool` and
+ * `luma_memory_info`. Nothing changes then.
+ */
+void luma_torch_set_memory_fraction(double fraction,
+                                    int device);
+
+/**
  * Makes a pool as `config` says and writes its handle to `out`. It lives until
  * `luma_pool_destroy`.
  *

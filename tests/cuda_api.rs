@@ -94,6 +94,7 @@ programs! {
     stream_reports
     stream_stress
     streams
+    torch
 }
 
 /// Programs that a test of its own runs, and the driver that they are run on.

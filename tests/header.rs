@@ -19,6 +19,7 @@ fn the_header_is_what_the_source_says() {
         .with_src(root.join("src/ffi/messages.rs"))
         .with_src(root.join("src/ffi/default_pool.rs"))
         .with_src(root.join("src/ffi/streams.rs"))
+        .with_src(root.join("src/ffi/torch.rs"))
         .with_src(root.join("src/ffi/pools.rs"))
         .with_src(root.join("src/ffi/oom_handlers.rs"))
         .with_src(root.join("src/ffi/oom_report.rs"))

@@ -19,6 +19,7 @@ mod plan;
 mod pools;
 mod process;
 mod streams;
+mod torch;
 mod types;
 mod versioned;
 
@@ -30,4 +31,5 @@ pub use plan::*;
 pub use pools::*;
 pub use process::start as start_process;
 pub use streams::*;
+pub use torch::*;
 pub use types::*;

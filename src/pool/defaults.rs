@@ -106,7 +106,7 @@ pub fn exist() -> bool {
 }
 
 /// All default pools.
-fn pools() -> impl Iterator<Item = &'static Pool> {
+pub fn pools() -> impl Iterator<Item = &'static Pool> {
     let single = SINGLE.get().copied();
     let slots = single
         .into_iter()
