@@ -213,6 +213,11 @@ pub trait Streams: Debug + Send + Sync {
         Ok(vec![domain])
     }
 
+    /// Whether the driver has shut down at the end of the process: no stream is there any more, and no work.
+    fn have_ended(&self) -> bool {
+        false
+    }
+
     /// Waits until all work is done that was queued in a context, whatever the stream. The one function
     /// that waits. Work of a context that is gone is done.
     ///

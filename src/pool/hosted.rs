@@ -5,9 +5,11 @@
 //! by other devices, registration for network adapters. So segments come by `cuMemAlloc`, and not by virtual
 //! memory. And it expects a context to end when it has given it up itself.
 
-use super::{PoolConfig, registry};
+use super::ordered::refuse_unknown;
+use super::{Pool, PoolConfig, registry};
 use crate::alloc::Growth;
-use crate::error::Result;
+use crate::backend::streams::{Stream, StreamKey};
+use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// What a hosted program's memory is like.
@@ -40,6 +42,31 @@ pub(super) fn keeps_contexts() -> bool {
 /// A pool that is half changed.
 pub fn context_lost(device: i32) -> Result<()> {
     registry::forget_device(device).map(|_| ())
+}
+
+impl Pool {
+    /// [`Pool::allocate_on`], but on a stream that is being captured: `Err(None)`.
+    ///
+    /// # Errors
+    /// `Some`: as [`Pool::allocate_on`].
+    pub fn allocate_on_uncaptured(
+        &self,
+        bytes: u64,
+        align: u64,
+        stream: Stream,
+    ) -> Result<Option<u64>, Option<Error>> {
+        if stream.is_default() {
+            return Ok(self.allocate(bytes, align)?);
+        }
+        let passed = self.passed(stream)?;
+        if passed.place.capture.is_some() {
+            return Err(None);
+        }
+        if passed.place.key == StreamKey::UNKNOWN {
+            return Err(Some(refuse_unknown()));
+        }
+        Ok(self.allocate_for(bytes, align, passed)?)
+    }
 }
 
 /// What the pool of a context is like.

@@ -203,29 +203,6 @@ impl Pool {
         self.allocate_for(bytes, align, passed)
     }
 
-    /// [`Pool::allocate_on`], but on a stream that is being captured: `Err(None)`.
-    ///
-    /// # Errors
-    /// `Some`: as [`Pool::allocate_on`].
-    pub fn allocate_on_uncaptured(
-        &self,
-        bytes: u64,
-        align: u64,
-        stream: Stream,
-    ) -> Result<Option<u64>, Option<Error>> {
-        if stream.is_default() {
-            return Ok(self.allocate(bytes, align)?);
-        }
-        let passed = self.passed(stream)?;
-        if passed.place.capture.is_some() {
-            return Err(None);
-        }
-        if passed.place.key == StreamKey::UNKNOWN {
-            return Err(Some(refuse_unknown()));
-        }
-        Ok(self.allocate_for(bytes, align, passed)?)
-    }
-
     /// Frees the block that begins at `addr`, in the order of a stream: the work that was queued on it
     /// before may still use the block.
     ///
@@ -236,7 +213,18 @@ impl Pool {
         if stream.is_default() {
             return self.free(addr);
         }
-        self.free_for(addr, self.passed(stream)?)
+        match self.passed(stream) {
+            Ok(passed) => self.free_for(addr, passed),
+            Err(error) => {
+                let source = StreamSource::from_u8(self.source.load(Ordering::Relaxed));
+                let streams = source.and_then(StreamSource::streams);
+                // Frees are quiet when the driver is gone.
+                if streams.is_some_and(|streams| streams.have_ended()) {
+                    return self.free_unordered(addr);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Whether calls on this stream take the short way.
@@ -552,7 +540,7 @@ impl Pool {
 }
 
 #[cold]
-fn refuse_unknown() -> Error {
+pub(super) fn refuse_unknown() -> Error {
     Error::new(
         Status::InvalidValue,
         "a host function of a stream cannot allocate in the order of a stream: the driver may not be asked there",

@@ -379,6 +379,12 @@ impl Streams for CudaStreams {
         })
     }
 
+    fn have_ended(&self) -> bool {
+        driver::loaded().is_some_and(|driver| {
+            context::current(driver).is_err_and(|failure| failure.is_the_end())
+        })
+    }
+
     fn users(&self, domain: usize) -> BackendResult<Vec<usize>> {
         let driver = driver()?;
         note_primaries(driver)?;
