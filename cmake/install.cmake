@@ -25,6 +25,10 @@ configure_file(cmake/luma.pc.in ${CMAKE_CURRENT_BINARY_DIR}/luma.pc @ONLY)
 install(FILES include/luma.h include/luma.hpp TYPE INCLUDE)
 install(FILES ${LUMA_LIBDIR}/${LUMA_SHARED_FILE} ${LUMA_LIBDIR}/${LUMA_SONAME}
               ${LUMA_LIBDIR}/libluma.so ${LUMA_LIBDIR}/libluma.a TYPE LIB)
+if(LUMA_TOOLS)
+  install(PROGRAMS ${LUMA_CARGO_OUT}/luma TYPE BIN)
+  install(FILES ${LUMA_CARGO_OUT}/libluma_interpose.so TYPE LIB)
+endif()
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/lumaConfig.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/lumaConfigVersion.cmake cmake/lumaTargets.cmake
         DESTINATION ${LUMA_CMAKEDIR})

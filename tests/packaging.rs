@@ -320,6 +320,45 @@ fn pkg_config_gives_what_a_compiler_needs() {
     }
 }
 
+/// The program finds what it preloads where both are installed.
+#[test]
+fn tools_are_installed_where_they_find_each_other() {
+    if !tools::available(TOOLS) {
+        return;
+    }
+    let folder = Folder::new("packaging-tools");
+    let (tree, prefix) = (folder.path().join("build"), folder.path().join("prefix"));
+    // The project's own: what is built there is needed later, too.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
+    let mut command = configure(root(), &tree);
+    command
+        .arg(define(
+            "LUMA_CARGO_TARGET_DIR",
+            target.expect("it is a folder in it"),
+        ))
+        .args(["-DLUMA_INSTALL=ON", "-DLUMA_TOOLS=ON"]);
+    succeed(&mut command, BUILD_TIME);
+    build(&tree);
+    let mut install = tools::command("cmake");
+    install
+        .arg("--install")
+        .arg(&tree)
+        .arg("--prefix")
+        .arg(&prefix);
+    succeed(&mut install, BUILD_TIME);
+    let mut expected = expected_listing();
+    expected.extend(["bin/luma", "lib/libluma_interpose.so"].map(str::to_owned));
+    expected.sort();
+    assert_eq!(listing(&prefix), expected);
+    let mut run = tools::command(prefix.join("bin/luma"));
+    run.args(["run", "--report"])
+        .arg(folder.path().join("report.json"));
+    run.args(["--", "sh", "-c", "echo \"$LD_PRELOAD\""]);
+    let preloaded = succeed(&mut run, BUILD_TIME);
+    let library = prefix.join("lib/libluma_interpose.so");
+    assert_eq!(Path::new(preloaded.trim()), library);
+}
+
 /// Distributions put libraries into a folder of their own below lib.
 #[test]
 fn a_library_folder_of_several_parts_works() {
