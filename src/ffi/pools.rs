@@ -187,6 +187,7 @@ pub(super) unsafe fn parse_config(config: *const luma_pool_config_t) -> Result<P
         capacity: set(c.capacity),
         callbacks,
         whole_segments: false,
+        tells_streams_apart: false,
         checks: None,
     })
 }

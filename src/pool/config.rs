@@ -95,6 +95,9 @@ pub struct PoolConfig {
     pub release_on_failure: Option<bool>,
     /// Whether each block is a segment of its own.
     pub whole_segments: bool,
+    /// Whether streams are told apart from the first call on. Otherwise no event is recorded while there is
+    /// one.
+    pub tells_streams_apart: bool,
     /// The size of a host or simulated device of the pool's own.
     pub capacity: Option<u64>,
     /// For [`BackendKind::Callbacks`].

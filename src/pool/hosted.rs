@@ -72,7 +72,10 @@ impl Pool {
 /// What the pool of a context is like.
 pub(super) fn adapted(config: &PoolConfig) -> PoolConfig {
     let mut config = *config;
-    match HOSTED.load(Ordering::Acquire) {
+    let segments = HOSTED.load(Ordering::Acquire);
+    // Memory of one stream may be wanted in no order at any time, and be asked for while others work.
+    config.tells_streams_apart = segments != 0;
+    match segments {
         0 => {}
         own if own == Segments::Own as u8 => {
             config.growth = Some(Growth::Exact);

@@ -2,6 +2,7 @@
 //! The end of a pool, the loss of its device, and the fork of its process.
 
 use super::calls::{in_backend, take_back};
+use super::unordered::Unrecorded;
 use super::{Calls, Open, Pool, checked, first_home, recorder};
 use crate::alloc::policy::Segmenter;
 use crate::alloc::region::Region;
@@ -163,7 +164,11 @@ impl Open {
         self.domain = None;
         self.unordered = None;
         self.users = Vec::new();
+        self.unrecorded = Unrecorded::default();
+        self.is_cramped = false;
         self.set_express();
+        // Without memory for that it is plain until another stream comes.
+        let _ = self.stay_separate();
     }
 
     /// Forgets every block and all memory, which is gone: of that the backend is not told.

@@ -65,6 +65,7 @@ use ordered::{Passed, Turn};
 use quick::Standing;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use unordered::Unrecorded;
 
 /// A pool of memory from one backend. All of its functions may be called from any thread.
 #[derive(Debug)]
@@ -121,6 +122,9 @@ pub(crate) struct Open {
     quick_default: Option<Standing>,
     /// The contexts whose work the last such event stood for.
     users: Vec<usize>,
+    /// Whether it is never plain.
+    tells_streams_apart: bool,
+    unrecorded: Unrecorded,
     /// Whether the backend, or the limit, refused memory the last time that there was a request for more.
     is_cramped: bool,
     /// The first stream, once there was a call.
@@ -252,7 +256,9 @@ impl Open {
             quick: None,
             quick_default: None,
             users: Vec::new(),
+            unrecorded: Unrecorded::default(),
             is_cramped: false,
+            tells_streams_apart: config.tells_streams_apart,
             home: first_home(source),
             home_domain: None,
             domain: None,
@@ -268,6 +274,7 @@ impl Open {
             is_cacheable: config.preset == Preset::Default,
         };
         open.set_express();
+        open.stay_separate().map_err(growth::host_memory)?;
         Ok(open)
     }
 

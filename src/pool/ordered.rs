@@ -110,6 +110,14 @@ impl Open {
         self.set_quick();
     }
 
+    /// Begins to tell streams apart where that is wanted from the start.
+    pub(super) fn stay_separate(&mut self) -> Result<(), HostMemoryExhausted> {
+        if self.tells_streams_apart && self.source.streams().is_some() {
+            return self.separate();
+        }
+        Ok(())
+    }
+
     /// Begins to tell streams apart.
     fn separate(&mut self) -> Result<(), HostMemoryExhausted> {
         if !self.engine.is_separate() {

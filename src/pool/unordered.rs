@@ -5,13 +5,14 @@
 //! work is done that was queued until then, on whatever stream. The driver's own `cuMemFree` waits for the
 //! device to that end. Here a free waits for nothing: the memory goes to a lane that serves no request, and
 //! one event of each context stands for everything that was freed before it ([`crate::stream::barrier`]). The
-//! event is recorded when memory is lacked, not with each free.
+//! event is recorded when as much was freed as growth takes at once, not with each free: what is queued later is
+//! not in it, and may need the program to go on.
 //!
 //! A program that frees and allocates faster than its device works would take ever more memory, where the
 //! driver would have made it wait. So such a request waits, too, once more memory waits for the device than
 //! is in use: see `Open::runs_ahead`.
 
-use super::calls::{Locked, in_backend};
+use super::calls::{Locked, deadline, in_backend};
 use super::growth::host_memory;
 use super::ordered::{Passed, Turn, failed};
 use super::pending::{record_all, wait_for_all};
@@ -19,11 +20,12 @@ use super::quick::Standing;
 use super::{Guard, Open, Pool};
 use crate::alloc::chunk::ANYONE;
 use crate::alloc::{Block, HostMemoryExhausted, Request};
-use crate::backend::streams::StreamKey;
+use crate::backend::streams::{StreamKey, Streams};
 use crate::config::environment;
 use crate::error::{Error, Result, Status};
 use crate::stream::barrier::Covered;
 use crate::text::text;
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// Marks of a live block that its owner set. They change nothing for the pool, and go with the block.
@@ -53,6 +55,14 @@ impl Marks {
     pub fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
+}
+
+/// Unordered frees that no event stands for.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Unrecorded {
+    bytes: u64,
+    /// With fewer bytes than this, none is recorded: it was tried for not long ago.
+    tried: u64,
 }
 
 impl Turn {
@@ -87,16 +97,29 @@ impl Open {
         })
     }
 
-    /// Whether no event stands for what was freed last, it might serve a request, and it is worth asking the
-    /// driver about: at least as much as growth takes at once, or there is no growing.
+    /// Bytes of unordered frees for which an event is recorded at once: as many as growth takes.
+    #[inline]
+    fn barrier_step(&self) -> u64 {
+        self.policy().page_step(self.engine.usage().reserved)
+    }
+
+    /// Counts bytes that no event stands for. `true`: they are enough for one.
+    #[inline]
+    fn has_unrecorded(&mut self, bytes: u64) -> bool {
+        self.unrecorded.bytes += bytes;
+        self.unrecorded.bytes >= self.barrier_step().max(self.unrecorded.tried)
+    }
+
+    /// Whether no event stands for what was freed last, it might serve a request, and that is worth more than
+    /// to grow: so much was freed, or there is no growing.
     fn lacks_barrier(&self, request: &Request) -> bool {
         self.unordered.is_some_and(|Standing { slot, lane }| {
             let waiting = self.engine.lane_bytes(lane);
             let settled = self.engine.lane_bytes(ANYONE);
-            let step = self.policy().page_step(self.engine.usage().reserved);
+            let is_much = self.unrecorded.bytes >= self.barrier_step();
             waiting > 0
                 && waiting.saturating_add(settled) >= request.size
-                && (waiting >= step || self.is_cramped || self.available() < request.size)
+                && (is_much || self.is_cramped || self.available() < request.size)
                 && self.streams.is_orphan(slot)
         })
     }
@@ -172,16 +195,65 @@ impl Pool {
         if let Some(Standing { slot, lane }) = open.quick {
             let number = open.streams.clock(slot).now();
             match open.engine.free_in_if(addr, lane, number, is_simple) {
-                Ok(Some(_)) => {
+                Ok(Some(block)) => {
                     open.streams.clock_mut(slot).want();
                     open.calls.frees += 1;
+                    if open.has_unrecorded(block.size) {
+                        return self.record_unordered(guard);
+                    }
                     return Ok(());
                 }
                 Ok(None) => {}
                 Err(_) => return Err(open.describe_bad_free(addr)),
             }
         }
-        self.free_in_order(guard, addr, Passed::UNORDERED)
+        let bytes = guard.block_at(addr).map_or(0, |block| block.size);
+        self.free_in_order(guard, addr, Passed::UNORDERED)?;
+        let mut guard = self.lock()?;
+        if guard.has_unrecorded(bytes) {
+            return self.record_unordered(guard);
+        }
+        Ok(())
+    }
+
+    /// Lets an event stand for all work that unordered frees wait for up to now. Where that cannot be had, a
+    /// later one is tried for.
+    #[cold]
+    fn record_unordered(&self, guard: Guard<'_>) -> Result<()> {
+        self.cover_all(guard, |_, _| Covered::Not).map(|_| ())
+    }
+
+    /// The same; where drivers have no such event, `otherwise`.
+    fn cover_all<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        otherwise: impl Fn(&dyn Streams, &[usize]) -> Covered,
+    ) -> Result<Guard<'a>> {
+        // An event for everything breaks captures.
+        let may_cover = !guard.captures.are_open() && !in_backend();
+        guard.unrecorded.tried = guard.unrecorded.bytes + guard.barrier_step();
+        if !may_cover {
+            return Ok(guard);
+        }
+        let (bytes, own) = (guard.unrecorded.bytes, vec![None]);
+        let is_covered = Cell::new(false);
+        let (mut guard, _) = self.end_orphans(guard, own, |streams, domains, unused| {
+            let covered = match record_all(streams, domains, unused) {
+                Err(error) if error.status() == Status::Unsupported => otherwise(streams, domains),
+                covered => covered.unwrap_or(Covered::Not),
+            };
+            is_covered.set(!matches!(covered, Covered::Not));
+            covered
+        })?;
+        if is_covered.get() {
+            // Other threads may have freed more meanwhile.
+            let left = guard.unrecorded.bytes.saturating_sub(bytes);
+            guard.unrecorded = Unrecorded {
+                bytes: left,
+                tried: 0,
+            };
+        }
+        Ok(guard)
     }
 
     /// Notes something about the live block that begins at `addr`, if there is one.
@@ -189,6 +261,18 @@ impl Pool {
         if let Ok(mut guard) = self.lock() {
             guard.mark(addr, marks.0);
         }
+    }
+
+    /// Whether something was noted about any live block that begins in `from..to`. Linear in all live blocks.
+    pub fn has_marked(&self, from: u64, to: u64, marks: Marks) -> bool {
+        let Ok(guard) = self.lock() else {
+            return false;
+        };
+        let mut blocks = guard.engine.live_blocks().map(|(block, _)| block.addr);
+        blocks.any(|addr| {
+            let of_block = guard.engine.tag(addr).unwrap_or(0) & OWNERS;
+            (from..to).contains(&addr) && Marks(of_block).has(marks)
+        })
     }
 
     /// What was noted about the live block that begins at `addr`; `None`: there is none.
@@ -224,25 +308,34 @@ impl Pool {
         guard: Guard<'a>,
         request: &Request,
     ) -> Result<Guard<'a>> {
-        if !guard.lacks_barrier(request) || in_backend() {
+        if !guard.lacks_barrier(request) {
             return Ok(guard);
         }
-        if guard.captures.are_open() {
-            // An event for everything breaks captures.
-            return Ok(guard);
+        self.cover_all(guard, |streams, domains| {
+            wait_for_all(streams, domains, false)
+        })
+    }
+
+    /// As [`Pool::empty_cache`], after waiting for work that memory waits for, at most as long as a request for
+    /// memory does (`LUMA_OOM_WAIT`): for somebody else who lacks what the program has freed.
+    ///
+    /// # Errors
+    /// As [`Pool::empty_cache`].
+    pub fn empty_cache_in_time(&self) -> Result<u64> {
+        let deadline = deadline();
+        let (guard, _) = self.collect(self.lock()?)?;
+        let mut guard = self.cover_all(guard, |streams, domains| {
+            wait_for_all(streams, domains, false)
+        })?;
+        while guard.engine.pending_bytes() > 0 && guard.streams.has_events() {
+            let wait;
+            (guard, wait) = self.wait_for_change(guard, deadline)?;
+            if !wait.is_changed {
+                break;
+            }
         }
-        let own = vec![None];
-        let (guard, _) =
-            self.end_orphans(guard, own, |streams, domains, unused| {
-                match record_all(streams, domains, unused) {
-                    Ok(covered) => covered,
-                    Err(error) if error.status() == Status::Unsupported => {
-                        wait_for_all(streams, domains, false)
-                    }
-                    Err(_) => Covered::Not,
-                }
-            })?;
-        Ok(guard)
+        drop(guard);
+        self.empty_cache()
     }
 
     /// Lets an unordered request wait for the device while more memory waits for it than is in use, for a

@@ -2,6 +2,7 @@
 
 use crate::context::ContextId;
 use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the null stream means in a call.
@@ -25,14 +26,29 @@ pub struct Current {
 }
 
 thread_local! {
-    /// The stack of current contexts; the last is current.
-    static CONTEXTS: RefCell<Vec<Current>> = const { RefCell::new(Vec::new()) };
+    /// The stack of current contexts; the last is current. Exit handlers of the process run on a thread
+    /// whose variables were dropped, and still have their contexts: see `Ended`.
+    static CONTEXTS: ManuallyDrop<RefCell<Vec<Current>>> =
+        const { ManuallyDrop::new(RefCell::new(Vec::new())) };
+    static ENDED: Ended = const { Ended };
     static NULL_STREAM: Cell<NullStream> = const { Cell::new(NullStream::Legacy) };
     /// `CUstreamCaptureMode` for calls that are not safe under capture.
     static CAPTURE_MODE: Cell<u32> = const { Cell::new(0) };
     static THREAD: Cell<u64> = const { Cell::new(0) };
     /// Set while this thread runs a host function of a stream, which may not call the driver.
     static IN_HOST_FUNCTION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Gives a thread's stack of contexts back when it ends, other than the main thread's.
+struct Ended;
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // SAFETY: two calls without arguments.
+        if unsafe { libc::gettid() != libc::getpid() } {
+            CONTEXTS.with(|contexts| contexts.take());
+        }
+    }
 }
 
 /// A number for this thread that no other thread ever has.
@@ -48,7 +64,9 @@ pub fn id() -> u64 {
 
 /// Works on the thread's stack of contexts.
 pub fn with_contexts<T>(work: impl FnOnce(&mut Vec<Current>) -> T) -> T {
-    CONTEXTS.with_borrow_mut(work)
+    // Absent once the thread ends.
+    let _ = ENDED.try_with(|_| ());
+    CONTEXTS.with(|contexts| work(&mut contexts.borrow_mut()))
 }
 
 /// The top of the stack.

@@ -106,6 +106,30 @@ FRESH_RULE(late_exit_handlers_find_it_gone) {
   suite_fail(__FILE__, __LINE__, "the exit handler did not run");
 }
 
+static void frees_early(void) {
+  CUcontext context = NULL;
+  OK(cu.CtxGetCurrent(&context));
+  CHECK(context != NULL);
+  OK(cu.MemFree(left));
+  _exit(42);
+}
+
+static void leaves_a_handler(void *argument) {
+  (void)argument;
+  suite_begin();
+  left = must_alloc(4096);
+  if (atexit(frees_early) != 0) _exit(1);
+  exit(0);
+}
+
+/* Those that were registered after it find the driver, and the context that was current on their thread. */
+FRESH_RULE(early_exit_handlers_find_it) {
+  int status = in_a_child(leaves_a_handler, NULL);
+  if (status == 42) return;
+  suite_follow(status);
+  suite_fail(__FILE__, __LINE__, "the exit handler did not run");
+}
+
 static void CUDA_CB sleeps(void *argument) {
   (void)argument;
   sleep_ms(50);

@@ -4,9 +4,9 @@
 //! device, its range, its number) holds for the block, and is given on; where no block lives, an address is
 //! nobody's.
 
-use super::share::is_base;
+use super::share::is_known_base;
 use crate::abi::{Address, SUCCESS};
-use crate::pool::about::{Block, Place, are_ranges_asked, memory, place};
+use crate::pool::about::{Block, Place, memory, place};
 use crate::pool::{Answer, guarded};
 use crate::real::{call, extra};
 use crate::switch::is_on;
@@ -27,9 +27,7 @@ fn find(address: Address) -> (Place, Address) {
     let found = guarded(|| Answer::Served(place(address)));
     match found {
         // Where a segment begins that the program has asked for, it is asked about the segment.
-        Answer::Served(Place::Nowhere) if are_ranges_asked() && is_base(address) => {
-            (Place::Foreign, address)
-        }
+        Answer::Served(Place::Nowhere) if is_known_base(address) => (Place::Foreign, address),
         Answer::Served(place @ Place::Nowhere) => (place, NOWHERE),
         Answer::Served(place) => (place, address),
         Answer::Refused(_) | Answer::Driver => (Place::Foreign, address),

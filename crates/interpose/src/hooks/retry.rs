@@ -4,7 +4,7 @@
 //! Only what does nothing when it fails for want of memory may be here.
 
 use crate::abi::{Address, Device, Handle, OUT_OF_MEMORY};
-use crate::pool::give_back;
+use crate::pool::{give_back, give_back_in_time};
 use crate::real::call;
 use crate::switch;
 use crate::table::for_each_hook;
@@ -13,9 +13,22 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 /// Makes a call again if it lacks memory and some was given back.
 pub fn with_retry(call: impl Fn() -> c_int) -> c_int {
     match call() {
-        OUT_OF_MEMORY if switch::is_on() && give_back() => call(),
+        OUT_OF_MEMORY if switch::is_on() => retry(call),
         code => code,
     }
+}
+
+#[cold]
+fn retry(call: impl Fn() -> c_int) -> c_int {
+    for give in [give_back, give_back_in_time] {
+        if give() {
+            match call() {
+                OUT_OF_MEMORY => {}
+                code => return code,
+            }
+        }
+    }
+    OUT_OF_MEMORY
 }
 
 macro_rules! define {

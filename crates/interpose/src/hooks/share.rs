@@ -1,23 +1,30 @@
 //! Memory for other processes, and what programs set of the driver's pools.
 
 use crate::abi::{Address, Device, Handle, INVALID_VALUE, NOT_SUPPORTED, SUCCESS};
-use crate::pool::about::{Place, are_ranges_asked, place};
+use crate::pool::about::{Place, is_known, place};
 use crate::pool::{Answer, give_back, guarded, ordered, share};
 use crate::real::{call, extra};
 use std::ffi::{c_int, c_void};
-use std::ptr::null_mut;
 
-/// The first address of the driver's allocation that an address lies in.
-fn segment_of(address: Address) -> Option<Address> {
-    let mut base = 0;
-    // SAFETY: the out-parameter is valid for writing, and the other one may be null.
-    let code = unsafe { call!(cuMemGetAddressRange_v2(&raw mut base, null_mut(), address)) };
-    (code == SUCCESS).then_some(base)
+/// The driver's allocation that an address lies in: its first address, and its bytes.
+fn segment_of(address: Address) -> Option<(Address, usize)> {
+    let (mut base, mut bytes) = (0, 0);
+    // SAFETY: the out-parameters are valid for writing.
+    let code = unsafe {
+        call!(cuMemGetAddressRange_v2(
+            &raw mut base,
+            &raw mut bytes,
+            address
+        ))
+    };
+    (code == SUCCESS).then_some((base, bytes))
 }
 
-/// Whether the driver's allocation begins at an address.
-pub fn is_base(address: Address) -> bool {
-    segment_of(address) == Some(address)
+/// Whether the driver's allocation begins at an address, and the program was told of it by a block in it.
+pub fn is_known_base(address: Address) -> bool {
+    segment_of(address).is_some_and(|(base, bytes)| {
+        base == address && is_known(base, base.saturating_add(bytes as u64))
+    })
 }
 
 /// Whether a handle may be made of what an address lies in.
@@ -25,14 +32,16 @@ fn may_export(address: Address) -> Answer<()> {
     match place(address) {
         Place::Foreign => Answer::Served(()),
         // The segment itself, as the program was told of it.
-        Place::Nowhere if are_ranges_asked() && is_base(address) => Answer::Served(()),
+        Place::Nowhere if is_known_base(address) => Answer::Served(()),
         Place::Nowhere => Answer::Refused(INVALID_VALUE),
         // The driver makes no such handles of this kind of memory.
         Place::Block(block) if block.is_ordered() => Answer::Refused(INVALID_VALUE),
         // A handle names a segment. Who opens it gets the segment's first address: the block's, or the program
         // knows how far from it the block is.
         Place::Block(block) if block.is_range_asked() => Answer::Served(()),
-        Place::Block(_) if is_base(address) => Answer::Served(()),
+        Place::Block(_) if segment_of(address).is_some_and(|(base, _)| base == address) => {
+            Answer::Served(())
+        }
         Place::Block(_) => {
             share::tell_refused();
             Answer::Refused(NOT_SUPPORTED)

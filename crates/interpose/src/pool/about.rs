@@ -6,7 +6,6 @@ use crate::switch::is_on;
 use luma::Pool;
 use luma::alloc::Located;
 use luma::pool::{Marks, defaults};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An address as it is to the program.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +33,6 @@ impl Block {
 
     /// The program learns which segment the block lies in.
     pub fn note_range_asked(self) {
-        RANGES_ASKED.store(true, Ordering::Relaxed);
         self.pool.mark(self.start, Marks::RANGE_ASKED);
     }
 
@@ -49,12 +47,11 @@ impl Block {
     }
 }
 
-/// Whether the program has ever asked which segment a block lies in.
-static RANGES_ASKED: AtomicBool = AtomicBool::new(false);
-
-/// Whether the program may know segments by their first addresses.
-pub fn are_ranges_asked() -> bool {
-    RANGES_ASKED.load(Ordering::Relaxed)
+/// Whether the program was told of a segment, by one of the blocks in it that live. `from` and `to` are the
+/// segment's first address and the one after its last.
+pub fn is_known(from: Address, to: Address) -> bool {
+    let pool = defaults::holder(from);
+    pool.is_some_and(|pool| pool.has_marked(from, to, Marks::RANGE_ASKED))
 }
 
 /// What lies at an address.
@@ -81,11 +78,24 @@ pub fn memory(free: usize, total: usize) -> (usize, usize) {
     if !is_on() {
         return (free, total);
     }
-    let Some(room) = current().and_then(|pool| pool.room().ok()) else {
+    let Some(pool) = current() else {
         return (free, total);
     };
-    // What is freed and cached serves the next request, as it would from the driver.
-    let cached = room.reserved.saturating_sub(room.allocated) as usize;
+    let Ok(room) = pool.room() else {
+        return (free, total);
+    };
+    // What is freed and cached serves the next request, as it would from the driver; what pools of the
+    // device's other contexts keep goes back where it is needed.
+    let is_here = |&(_, other): &(i32, &Pool)| std::ptr::eq(other, pool);
+    let device = defaults::of_devices()
+        .find(is_here)
+        .map(|(device, _)| device);
+    let pools = defaults::of_devices().filter(|&(other, _)| Some(other) == device);
+    let unused = pools.filter_map(|(_, pool)| {
+        let room = pool.room().ok()?;
+        Some(room.reserved.saturating_sub(room.allocated))
+    });
+    let cached = usize::try_from(unused.sum::<u64>()).unwrap_or(usize::MAX);
     let (mut free, mut total) = (free.saturating_add(cached).min(total), total);
     if let Some(limit) = room.limit {
         let left = limit.saturating_sub(room.allocated);

@@ -65,12 +65,19 @@ fn has_ended() -> bool {
 
 /// Gives back to the driver what the pools keep unused. Whether there was any.
 pub fn give_back() -> bool {
-    let emptied = catch_unwind(|| {
+    empty(Pool::empty_cache)
+}
+
+/// The same, with what waits for the device, as soon as that is done.
+pub fn give_back_in_time() -> bool {
+    empty(Pool::empty_cache_in_time)
+}
+
+fn empty(empty: impl Fn(&Pool) -> luma::error::Result<u64>) -> bool {
+    let emptied = catch_unwind(AssertUnwindSafe(|| {
         let pools = defaults::of_devices();
-        pools.fold(0, |bytes, (_, pool)| {
-            bytes + pool.empty_cache().unwrap_or(0)
-        })
-    });
+        pools.fold(0, |bytes, (_, pool)| bytes + empty(pool).unwrap_or(0))
+    }));
     emptied.is_ok_and(|bytes| bytes > 0)
 }
 
