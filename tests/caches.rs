@@ -914,3 +914,23 @@ fn a_second_stream_ends_caches_under_threads_that_use_them() {
         );
     }
 }
+
+#[test]
+fn a_block_that_its_owner_marks_is_freed_as_any_other() {
+    use luma::pool::Marks;
+    let _alone = alone();
+    let pool = cached_pool(64 * MIB);
+    let blocks = [1000, 1000, 4096].map(|bytes| pool.allocate(bytes, 0).unwrap().unwrap());
+    for block in blocks {
+        pool.mark(block, Marks::ORDERED);
+        assert!(pool.marks(block).unwrap().has(Marks::ORDERED));
+    }
+    pool.check().unwrap();
+    assert!(!pool.start_thread_caches().unwrap());
+    for block in blocks {
+        pool.free(block).unwrap();
+        assert_eq!(pool.marks(block), None);
+    }
+    assert_eq!(pool.stats().unwrap().live_blocks, 0);
+    pool.check().unwrap();
+}

@@ -212,8 +212,11 @@ impl Engine {
             let Some(id) = self.free.best_fit(&self.chunks, request.size) else {
                 return Ok(None);
             };
-            let start = self.chunks[id].addr;
-            return Ok(Some(self.take(id, start, request)));
+            let Chunk { addr, size, .. } = self.chunks[id];
+            if !self.policy.fits(size, request.size) {
+                return Ok(None);
+            }
+            return Ok(Some(self.take(id, addr, request)));
         }
         Ok(self.allocate_constrained(request))
     }

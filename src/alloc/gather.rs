@@ -102,7 +102,8 @@ impl Engine {
             },
             |run| {
                 let is_better = best.is_none_or(|(other, _)| run.size() < other.size());
-                if let Some(start) = run.aligned_start(request).filter(|_| is_better) {
+                let is_good = |_: &u64| is_better && self.policy.fits(run.size(), request.size);
+                if let Some(start) = run.aligned_start(request).filter(is_good) {
                     best = Some((run, start));
                 }
             },
@@ -162,7 +163,8 @@ impl Engine {
                     && (self.is_usable(chunk, request) || may_wait(chunk.tag, chunk.freed_at()))
             },
             |run| {
-                if outcome.is_ok() && run.aligned_start(request).is_some() {
+                let holds = run.aligned_start(request).is_some();
+                if outcome.is_ok() && holds && self.policy.fits(run.size(), request.size) {
                     outcome = windows.search(run);
                 }
             },

@@ -394,10 +394,10 @@ impl Engine {
         usable: impl Fn(ChunkId) -> bool,
     ) -> Option<ChunkId> {
         let chunks = &self.chunks;
+        let usable = |id| self.policy.fits(chunks[id].size, size) && usable(id);
         if !self.separate {
             return self.free.best_fit_where(chunks, size, usable);
         }
-        let usable = |id| self.policy.fits(chunks[id].size, size) && usable(id);
         if lane == ANYONE {
             return self.index(lane).best_fit_where(chunks, size, usable);
         }

@@ -42,7 +42,7 @@ pub struct Policy {
     /// Whether wholly free segments are given back when the backend refuses.
     pub release_on_failure: bool,
     /// Whether a block is a whole segment: none is split, and none serves a request of which it is not a good
-    /// fit. Counts where lanes do.
+    /// fit.
     pub whole: bool,
 }
 

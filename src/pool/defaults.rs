@@ -5,7 +5,7 @@
 use super::registry::{self, Slot, create_default};
 use super::{BackendKind, Pool, PoolConfig, hosted, recorder};
 use crate::alloc::Located;
-use crate::backend::cuda::{self, ContextKey, CudaBackend, Kind};
+use crate::backend::cuda::{self, ContextKey, CudaBackend, Fate, Kind};
 use crate::config::environment;
 use crate::error::{Error, Result, Status};
 use crate::flag::Raised;
@@ -292,16 +292,40 @@ pub fn look_for_ended_contexts() {
     }
 }
 
-/// A context that is no primary one was destroyed, and its memory with it.
+/// A context that is no primary one was destroyed, and its memory with it. Another one may have its handle by
+/// now, and a pool.
 pub fn context_destroyed(key: ContextKey) {
     let pools = of_contexts().filter(|pool| {
         !pool.backend.is_primary()
             && pool.backend.context_key() == key
+            && !pool.is_gone.load(Ordering::Acquire)
+            && pool.backend.fate() != Fate::Lives
             && !pool.is_gone.swap(true, Ordering::AcqRel)
     });
     for pool in pools {
         // A pool that is half changed has told its callers already.
         let _ = pool.slot.pool().forget();
+    }
+}
+
+/// An owner of the primary context of a device has come or gone: if the context that its pool knew has ended, the
+/// pool forgets what it had there. Another one may be in its place by now, and threads in it.
+pub fn look_for_ended_primary(device: i32) {
+    let Some(OfContext { backend, slot, .. }) = primary_of(device) else {
+        return;
+    };
+    let pool = slot.pool();
+    let Ok(epoch) = pool.epoch() else {
+        return;
+    };
+    let has_ended = match backend.fate() {
+        Fate::Forgotten => false,
+        Fate::Ended => true,
+        Fate::Lives | Fate::Unknown => cuda::is_primary_active(device) == Some(false),
+    };
+    if has_ended {
+        // A pool that is half changed has told its callers already.
+        let _ = pool.forget_since(epoch);
     }
 }
 

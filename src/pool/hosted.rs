@@ -67,6 +67,15 @@ impl Pool {
         }
         Ok(self.allocate_for(bytes, align, passed)?)
     }
+
+    /// As [`Pool::release_stream`], by who sees streams being destroyed: where the driver does not number
+    /// streams, the next one with this handle is another one.
+    ///
+    /// # Errors
+    /// As [`Pool::allocate_on`].
+    pub fn stream_destroyed(&self, stream: Stream) -> Result<()> {
+        self.end_stream(stream, true)
+    }
 }
 
 /// What the pool of a context is like.

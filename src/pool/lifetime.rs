@@ -110,6 +110,20 @@ impl Pool {
     /// The device was reset: forgets every block. Memory that outlives that is given back; of memory
     /// that is gone the backend is not told.
     pub(super) fn forget(&self) -> Result<()> {
+        self.forget_if(|_| true)
+    }
+
+    /// How often streams and blocks were forgotten.
+    pub(super) fn epoch(&self) -> Result<u64> {
+        Ok(self.lock()?.epoch)
+    }
+
+    /// As [`Pool::forget`], unless that was done since.
+    pub(super) fn forget_since(&self, epoch: u64) -> Result<()> {
+        self.forget_if(|open| open.epoch == epoch)
+    }
+
+    fn forget_if(&self, is_to_be: impl FnOnce(&Open) -> bool) -> Result<()> {
         if in_backend() {
             return Err(Error::new(
                 Status::InvalidValue,
@@ -118,6 +132,9 @@ impl Pool {
         }
         // The outcome of a call in progress would be about chunks that are forgotten.
         let mut guard = self.usable(self.lock_when_quiet(None))?;
+        if !is_to_be(&guard) {
+            return Ok(());
+        }
         if !guard.backend.outlives_reset() {
             guard.forget_all();
             return Ok(());

@@ -297,6 +297,10 @@ impl Pool {
     /// # Errors
     /// As [`Pool::allocate_on`].
     pub fn release_stream(&self, stream: Stream) -> Result<()> {
+        self.end_stream(stream, false)
+    }
+
+    pub(super) fn end_stream(&self, stream: Stream, is_certain: bool) -> Result<()> {
         let source = StreamSource::from_u8(self.source.load(Ordering::Relaxed));
         if source.and_then(StreamSource::streams).is_none() {
             return Ok(());
@@ -322,6 +326,9 @@ impl Pool {
             // Where that failed, what waits goes on waiting.
             if !guard.streams.clock(slot).lacks_record() {
                 guard.streams.set_ended(slot, true);
+            }
+            if is_certain {
+                guard.streams.detach(slot);
             }
         }
         guard.check_in_debug()

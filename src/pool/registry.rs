@@ -259,6 +259,7 @@ pub(crate) struct ForkGuard {
     _sink: MutexGuard<'static, Option<log::Sink>>,
     _registry: MutexGuard<'static, Registry>,
     _making: Option<defaults::Making>,
+    captures: captures::ForkGuard,
 }
 
 /// Before a fork: waits a moment for backend calls in progress to end, then locks everything, in
@@ -280,6 +281,7 @@ pub(crate) fn lock_for_fork() -> ForkGuard {
         _sink: log::lock_for_fork(),
         _registry: registry,
         _making: making,
+        captures: captures::ForkGuard::lock(),
     }
 }
 
@@ -289,7 +291,7 @@ impl ForkGuard {
     pub(crate) fn in_child(mut self) {
         self.caches.clear();
         caches::after_fork();
-        captures::after_fork();
+        self.captures.in_child();
         for state in self.pools.iter_mut().filter_map(|state| state.as_mut()) {
             state.after_fork();
         }

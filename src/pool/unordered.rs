@@ -256,9 +256,13 @@ impl Pool {
         Ok(guard)
     }
 
-    /// Notes something about the live block that begins at `addr`, if there is one.
+    /// Notes something about the live block that begins at `addr`, if there is one. The pool has no thread
+    /// caches from then on: whoever adopts blocks has marks of its own.
     pub fn mark(&self, addr: u64, marks: Marks) {
         if let Ok(mut guard) = self.lock() {
+            if guard.is_cacheable {
+                self.stop_caches(&mut guard);
+            }
             guard.mark(addr, marks.0);
         }
     }
@@ -299,6 +303,26 @@ impl Pool {
                 .try_for_each(|user| streams.synchronize(user, spares_captures))
         })?;
         waited.map_err(failed)
+    }
+
+    /// For a request that failed for want of memory: waits for all work, for as long as it takes, if memory is
+    /// there that was freed unordered and waits for work, and so many bytes are possible at all. The driver's `cuMemFree` would have waited so. `false`:
+    /// there is none, or requests are not to wait at all.
+    ///
+    /// # Errors
+    /// As [`Pool::wait_for_work`].
+    pub fn wait_for_frees(&self, bytes: u64) -> Result<bool> {
+        let is_waiting = {
+            let guard = self.lock()?;
+            let frees = guard.unordered;
+            let device = guard.device_total.unwrap_or(u64::MAX);
+            bytes <= guard.limit.min(device)
+                && frees.is_some_and(|frees| guard.engine.lane_bytes(frees.lane) > 0)
+        };
+        if !is_waiting || environment().oom_wait.is_zero() {
+            return Ok(false);
+        }
+        self.wait_for_work().map(|()| true)
     }
 
     /// Lets an event stand for the work that unordered frees wait for, where their memory might serve a

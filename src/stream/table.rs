@@ -185,7 +185,7 @@ impl Table {
                 continue;
             };
             engine.close_lane(slot.lane);
-            self.by_key.remove(&key);
+            self.forget_key(key, id);
             self.slots[id as usize].key = None;
             self.vacant.push(id);
             for barrier in &mut self.barriers {
@@ -223,7 +223,8 @@ impl Table {
 
     /// Whether no stream has a slot.
     pub fn is_empty(&self) -> bool {
-        self.by_key.is_empty()
+        // The first one stays.
+        self.slots.is_empty()
     }
 
     /// Where a stream stands.
@@ -255,6 +256,19 @@ impl Table {
     /// it, that it has not.
     pub fn set_ended(&mut self, id: SlotId, is_ended: bool) {
         self.slots[id as usize].is_ended = is_ended;
+    }
+
+    /// The stream is gone: one that comes under its key is another one, and gets a slot of its own.
+    pub fn detach(&mut self, id: SlotId) {
+        if let Some(key) = self.slots[id as usize].key {
+            self.forget_key(key, id);
+        }
+    }
+
+    fn forget_key(&mut self, key: StreamKey, id: SlotId) {
+        if self.find(key) == Some(id) {
+            self.by_key.remove(&key);
+        }
     }
 
     /// Whether a record of a stream may be wanted later, though nothing waits for one yet.

@@ -286,3 +286,37 @@ fn little_that_waits_is_no_question_but_where_memory_is_short() {
     it.pool.free_unordered(kept).unwrap();
     it.close();
 }
+
+#[test]
+fn whole_segments_serve_what_they_are_a_good_fit_for() {
+    let config = luma::PoolConfig {
+        growth: Some(luma::alloc::Growth::Exact),
+        min_segment: Some(2 * MIB),
+        whole_segments: true,
+        ..luma::PoolConfig::default()
+    };
+    for is_separate in [false, true] {
+        let device = luma::backend::simulated::SimulatedBackend::without_pages(64 * MIB);
+        let device = std::sync::Arc::new(device.with_streams());
+        let pool = Pool::with_backend(device, &config).unwrap();
+        let take = |bytes| match is_separate {
+            true => allocate(&pool, bytes),
+            false => pool.allocate(bytes, 0).unwrap().unwrap(),
+        };
+        let give = |block| match is_separate {
+            true => pool.free_unordered(block).unwrap(),
+            false => pool.free(block).unwrap(),
+        };
+        let large = take(40 * MIB);
+        give(large);
+        let small = take(2 * MIB);
+        assert_eq!(pool.usable_size(small), Some(2 * MIB));
+        assert_eq!(take(39 * MIB), large);
+        assert_eq!(pool.stats().unwrap().reserved_bytes, 42 * MIB);
+        give(large);
+        give(small);
+        // What fits nothing else makes room.
+        give(take(60 * MIB));
+        pool.check().unwrap();
+    }
+}

@@ -67,7 +67,7 @@ macro_rules! for_each_hook {
             capture: cuStreamEndCaptureToCig(stream: Handle) as "cuStreamEndCaptureToCig" 13010;
             capture: cuStreamEndCaptureToCig_ptsz(stream: Handle) as "cuStreamEndCaptureToCig" 13010 per_thread;
 
-            retry: cuDevicePrimaryCtxRetain(context: *mut Handle, device: Device) as "cuDevicePrimaryCtxRetain" 7000;
+            lifetime: cuDevicePrimaryCtxRetain(context: *mut Handle, device: Device) as "cuDevicePrimaryCtxRetain" 7000;
             lifetime: cuCtxCreate_v2(context: *mut Handle, flags: c_uint, device: Device) as "cuCtxCreate" 3020..11040;
             lifetime: cuCtxCreate_v3(context: *mut Handle, affinity: *mut c_void, count: c_int, flags: c_uint, device: Device) as "cuCtxCreate" 11040..12050;
             lifetime: cuCtxCreate_v4(context: *mut Handle, parameters: *mut c_void, flags: c_uint, device: Device) as "cuCtxCreate" 12050;

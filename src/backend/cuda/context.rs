@@ -4,7 +4,7 @@ use super::driver::{ContextHandle, Driver, Handle};
 use super::failure::Failure;
 use core::ffi::{c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 /// A context that memory belongs to.
 #[derive(Debug)]
@@ -18,8 +18,22 @@ pub(super) struct Context {
     is_primary: bool,
     /// Whether this is one owner of the primary context.
     is_owner: bool,
-    /// Of another context its number, where the driver numbers them: handles come again.
-    id: Option<u64>,
+    /// Its number, where the driver numbers contexts: handles come again. 0: not known, as that of a
+    /// primary context which has an owner here.
+    id: AtomicU64,
+}
+
+/// What became of a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is there.
+    Lives,
+    /// It has ended.
+    Ended,
+    /// It is a primary context that was forgotten, and is looked for again at the next call.
+    Forgotten,
+    /// The driver does not number contexts.
+    Unknown,
 }
 
 impl Context {
@@ -32,7 +46,7 @@ impl Context {
             is_stale: AtomicBool::new(false),
             is_primary: true,
             is_owner: true,
-            id: None,
+            id: AtomicU64::new(0),
         })
     }
 
@@ -49,6 +63,10 @@ impl Context {
             let mut primary = Self::primary(driver, device)?;
             if primary.handle() == handle {
                 primary.set_owner(owns);
+                if !owns {
+                    let id = id_of(driver, handle)?;
+                    primary.id = AtomicU64::new(id.unwrap_or(0));
+                }
                 return Ok(primary);
             }
         }
@@ -59,7 +77,7 @@ impl Context {
             is_stale: AtomicBool::new(false),
             is_primary: false,
             is_owner: false,
-            id: id_of(driver, handle)?,
+            id: AtomicU64::new(id_of(driver, handle)?.unwrap_or(0)),
         })
     }
 
@@ -93,9 +111,24 @@ impl Context {
             return self.usable().is_ok_and(|usable| usable == handle);
         }
         match id_of(self.driver, handle) {
-            Ok(id) => id == self.id,
+            Ok(id) => id.unwrap_or(0) == self.id.load(Ordering::Acquire),
             // A driver that cannot say has not said that it is another one.
             Err(failure) => failure.is_the_end() || !failure.took_the_memory(),
+        }
+    }
+
+    /// Whether the context is there, whatever has its handle.
+    pub(super) fn fate(&self) -> Fate {
+        // In this order: the number of a context that was made again is there before it is not stale.
+        if self.is_stale.load(Ordering::Acquire) {
+            return Fate::Forgotten;
+        }
+        let id = self.id.load(Ordering::Acquire);
+        match id_of(self.driver, self.handle()) {
+            _ if id == 0 => Fate::Unknown,
+            Ok(now) if now == Some(id) => Fate::Lives,
+            Err(failure) if !failure.took_the_memory() => Fate::Unknown,
+            _ => Fate::Ended,
         }
     }
 
@@ -115,8 +148,11 @@ impl Context {
             let handle = if self.is_owner {
                 retain(self.driver, self.device)?
             } else {
-                active_primary(self.driver, self.device)?
-                    .ok_or(Failure::destroyed_context("cuDevicePrimaryCtxGetState"))?
+                let handle = active_primary(self.driver, self.device)?
+                    .ok_or(Failure::destroyed_context("cuDevicePrimaryCtxGetState"))?;
+                let id = id_of(self.driver, handle)?;
+                self.id.store(id.unwrap_or(0), Ordering::Release);
+                handle
             };
             self.handle.store(handle, Ordering::Release);
             if !self.is_stale.swap(false, Ordering::AcqRel) && self.is_owner {

@@ -25,6 +25,9 @@ const INVALID_HANDLE: u32 = 400;
 const NOT_READY: u32 = 600;
 /// `CUDA_ERROR_CONTEXT_IS_DESTROYED`.
 const CONTEXT_IS_DESTROYED: u32 = 709;
+/// What a context answers for good whose work has failed (an illegal address, a timeout, an assertion, a
+/// hardware fault): nothing of it runs any more.
+const FAILED_FOR_GOOD: [u32; 12] = [214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719];
 /// `CUDA_ERROR_NOT_PERMITTED`: also what a host function of a stream gets from the driver.
 const NOT_PERMITTED: u32 = 800;
 /// `CUDA_ERROR_NOT_SUPPORTED`.
@@ -79,6 +82,14 @@ impl Failure {
     /// Whether memory of a context is gone by itself: with its context, or with the driver.
     pub(super) fn took_the_memory(self) -> bool {
         self.is_the_end() || matches!(self.code, Some(INVALID_CONTEXT | CONTEXT_IS_DESTROYED))
+    }
+
+    /// Whether work of the context has failed such that none of it runs, now or later.
+    pub(super) fn ended_all_work(self) -> bool {
+        self.took_the_memory()
+            || self
+                .code
+                .is_some_and(|code| FAILED_FOR_GOOD.contains(&code))
     }
 
     /// Whether the driver may not be called here.

@@ -19,8 +19,10 @@ mod pages;
 mod streams;
 mod structs;
 
+pub use context::Fate;
 pub use memory::{CudaBackend, Kind};
 
+use super::captures;
 use super::streams::{Stream, Streams};
 use crate::error::{Error, Result, Status};
 use crate::text::text;
@@ -140,6 +142,34 @@ pub fn note_context(context: ContextKey) {
     streams::note(context.0 as *mut core::ffi::c_void);
 }
 
+/// The program is about to begin a capture on a stream.
+pub fn capture_begins(stream: Stream) {
+    if let Some(driver) = driver::loaded().or_else(driver::library) {
+        let origin = streams::origin(driver, stream);
+        captures::begin(origin, streams::numbered_context(driver, stream));
+    }
+}
+
+/// The capture that was begun on a stream has ended, or did not begin.
+pub fn capture_ended(stream: Stream) {
+    if let Some(driver) = driver::loaded() {
+        captures::end(streams::origin(driver, stream));
+    }
+}
+
+/// Whether a capture goes on that was begun on a stream.
+pub fn has_capture(stream: Stream) -> bool {
+    let driver = driver::loaded().filter(|_| captures::are_open());
+    driver.is_some_and(|driver| captures::has(streams::origin(driver, stream)))
+}
+
+/// A context has ended, and the captures of its streams.
+pub fn context_ended() {
+    if let Some(driver) = driver::loaded().filter(|_| captures::are_open()) {
+        captures::end_in(|context| streams::has_ended(driver, context));
+    }
+}
+
 impl CudaBackend {
     /// Memory of a device, in its primary context, which is made if it does not exist.
     ///
@@ -179,6 +209,11 @@ impl CudaBackend {
     /// made since. A primary context that was reset is made again for that.
     pub fn is_still(&self, key: ContextKey) -> bool {
         self.context().is_still(key.0 as *mut core::ffi::c_void)
+    }
+
+    /// What became of its context, whatever has the handle by now.
+    pub fn fate(&self) -> Fate {
+        self.context().fate()
     }
 
     /// The handle of its context, as it was last.

@@ -6,7 +6,7 @@ use super::context::{
 use super::driver::{self, ContextHandle, Driver, Handle};
 use super::failure::Failure;
 use super::usable;
-use crate::backend::captures::{self, Between};
+use crate::backend::captures::{self, Between, Origin};
 use crate::backend::streams::{Capture, Event, Place, Stream, StreamKey, Streams};
 use crate::backend::{BackendError, BackendResult};
 use crate::error::Status;
@@ -175,6 +175,40 @@ pub(super) fn context(driver: &Driver, stream: Stream) -> Result<ContextHandle, 
     Ok(context)
 }
 
+/// How a capture that is begun on a stream is known. The stream need not be there any more.
+pub(super) fn origin(driver: &Driver, stream: Stream) -> Origin {
+    let own = if stream == Stream::PER_THREAD {
+        let context = context::current(driver).unwrap_or(null_mut());
+        (thread(), context as usize)
+    } else {
+        (0, 0)
+    };
+    Origin {
+        stream: stream.0,
+        own,
+    }
+}
+
+/// The context of a stream with its number; `None`: the driver does not say.
+pub(super) fn numbered_context(driver: &Driver, stream: Stream) -> Option<captures::Context> {
+    let context = if stream == Stream::PER_THREAD || stream.is_default() {
+        context::current(driver)
+    } else {
+        self::context(driver, stream)
+    };
+    let context = context.ok()?;
+    let number = number_of(driver, context).ok()?;
+    Some((number, context as usize))
+}
+
+/// Whether a context has ended.
+pub(super) fn has_ended(driver: &Driver, (number, handle): captures::Context) -> bool {
+    match number_of(driver, handle as ContextHandle) {
+        Ok(now) => now != number,
+        Err(failure) => failure.took_the_memory(),
+    }
+}
+
 /// The numbers of devices' primary contexts, as far as they are known.
 static PRIMARIES: Mutex<Vec<(c_int, ContextNumber)>> = Mutex::new(Vec::new());
 
@@ -338,7 +372,7 @@ impl Streams for CudaStreams {
         match asked {
             Ok(()) => Ok(true),
             Err(failure) if failure.is_not_ready() => Ok(false),
-            Err(failure) if failure.took_the_memory() => Ok(true),
+            Err(failure) if failure.ended_all_work() => Ok(true),
             // It went with its context meanwhile.
             Err(failure)
                 if failure.is_invalid_handle()
@@ -371,11 +405,16 @@ impl Streams for CudaStreams {
         Self::with(|driver| {
             let gone = Failure::destroyed_context("cuCtxRecordEvent");
             let context = context_of(driver, event.domain)?.ok_or(gone)?;
-            within(driver, context, |driver| {
+            let recorded = within(driver, context, |driver| {
                 check_default_stream(driver)?;
                 // SAFETY: event and context live.
                 unsafe { driver.record_context(context, event.handle) }
-            })
+            });
+            match recorded {
+                // The event is done as it is, and says so, or fails in the same way when it is asked.
+                Err(failure) if failure.ended_all_work() && !failure.took_the_memory() => Ok(()),
+                recorded => recorded,
+            }
         })
     }
 
@@ -424,7 +463,7 @@ impl Streams for CudaStreams {
             Some(context) => within(driver, context, wait_for_all),
         });
         match waited {
-            Err(failure) if !failure.took_the_memory() => Err(failure.without_request(driver)),
+            Err(failure) if !failure.ended_all_work() => Err(failure.without_request(driver)),
             _ => Ok(()),
         }
     }

@@ -1,8 +1,10 @@
 //! The beginnings and ends of captures of streams.
 
+use super::ordered::own;
 use crate::abi::{Handle, SUCCESS};
 use crate::pool::ends;
 use crate::real::call;
+use luma::backend::streams::Stream;
 use std::ffi::{c_int, c_void};
 
 /// `CUDA_ERROR_STREAM_CAPTURE_INVALIDATED`: the capture was broken before, and has ended.
@@ -11,20 +13,20 @@ const INVALIDATED: c_int = 901;
 const UNJOINED: c_int = 904;
 
 /// Begins a capture.
-fn begins(driver: impl FnOnce() -> c_int) -> c_int {
-    ends::capture_begins();
+fn begins(stream: Stream, driver: impl FnOnce() -> c_int) -> c_int {
+    ends::capture_begins(stream);
     let code = driver();
     if code != SUCCESS {
-        ends::capture_ended();
+        ends::capture_ended(stream);
     }
     code
 }
 
 /// Ends a capture.
-fn ended(driver: impl FnOnce() -> c_int) -> c_int {
+fn ended(stream: Stream, driver: impl FnOnce() -> c_int) -> c_int {
     let code = driver();
     if matches!(code, SUCCESS | INVALIDATED | UNJOINED) {
-        ends::capture_ended();
+        ends::capture_ended(stream);
     }
     code
 }
@@ -33,28 +35,36 @@ fn ended(driver: impl FnOnce() -> c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamBeginCapture(stream: Handle) -> c_int {
     // SAFETY: the caller's contract is the driver's.
-    begins(|| unsafe { call!(cuStreamBeginCapture(stream)) })
+    begins(Stream::of(stream), || unsafe {
+        call!(cuStreamBeginCapture(stream))
+    })
 }
 
 /// Begins a capture, before 10.1, where the default stream is the thread's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamBeginCapture_ptsz(stream: Handle) -> c_int {
     // SAFETY: the caller's contract is the driver's.
-    begins(|| unsafe { call!(cuStreamBeginCapture_ptsz(stream)) })
+    begins(own(stream), || unsafe {
+        call!(cuStreamBeginCapture_ptsz(stream))
+    })
 }
 
 /// Begins a capture.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamBeginCapture_v2(stream: Handle, mode: c_int) -> c_int {
     // SAFETY: the caller's contract is the driver's.
-    begins(|| unsafe { call!(cuStreamBeginCapture_v2(stream, mode)) })
+    begins(Stream::of(stream), || unsafe {
+        call!(cuStreamBeginCapture_v2(stream, mode))
+    })
 }
 
 /// Begins a capture, where the default stream is the thread's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamBeginCapture_v2_ptsz(stream: Handle, mode: c_int) -> c_int {
     // SAFETY: the caller's contract is the driver's.
-    begins(|| unsafe { call!(cuStreamBeginCapture_v2_ptsz(stream, mode)) })
+    begins(own(stream), || unsafe {
+        call!(cuStreamBeginCapture_v2_ptsz(stream, mode))
+    })
 }
 
 /// Begins a capture into a graph.
@@ -68,7 +78,7 @@ pub unsafe extern "C" fn cuStreamBeginCaptureToGraph(
     mode: c_int,
 ) -> c_int {
     // SAFETY: the caller's contract is the driver's.
-    begins(|| unsafe {
+    begins(Stream::of(stream), || unsafe {
         call!(cuStreamBeginCaptureToGraph(
             stream, graph, nodes, edges, count, mode
         ))
@@ -86,7 +96,7 @@ pub unsafe extern "C" fn cuStreamBeginCaptureToGraph_ptsz(
     mode: c_int,
 ) -> c_int {
     // SAFETY: the caller's contract is the driver's.
-    begins(|| unsafe {
+    begins(own(stream), || unsafe {
         call!(cuStreamBeginCaptureToGraph_ptsz(
             stream, graph, nodes, edges, count, mode
         ))
@@ -100,7 +110,9 @@ pub unsafe extern "C" fn cuStreamBeginCaptureToCig(
     parameters: *mut c_void,
 ) -> c_int {
     // SAFETY: the caller's contract is the driver's.
-    begins(|| unsafe { call!(cuStreamBeginCaptureToCig(stream, parameters)) })
+    begins(Stream::of(stream), || unsafe {
+        call!(cuStreamBeginCaptureToCig(stream, parameters))
+    })
 }
 
 /// Begins a capture into a graphics context, where the default stream is the thread's own.
@@ -110,33 +122,43 @@ pub unsafe extern "C" fn cuStreamBeginCaptureToCig_ptsz(
     parameters: *mut c_void,
 ) -> c_int {
     // SAFETY: the caller's contract is the driver's.
-    begins(|| unsafe { call!(cuStreamBeginCaptureToCig_ptsz(stream, parameters)) })
+    begins(own(stream), || unsafe {
+        call!(cuStreamBeginCaptureToCig_ptsz(stream, parameters))
+    })
 }
 
 /// Ends a capture.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamEndCapture(stream: Handle, graph: *mut Handle) -> c_int {
     // SAFETY: the caller's contract is the driver's.
-    ended(|| unsafe { call!(cuStreamEndCapture(stream, graph)) })
+    ended(Stream::of(stream), || unsafe {
+        call!(cuStreamEndCapture(stream, graph))
+    })
 }
 
 /// Ends a capture, where the default stream is the thread's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamEndCapture_ptsz(stream: Handle, graph: *mut Handle) -> c_int {
     // SAFETY: the caller's contract is the driver's.
-    ended(|| unsafe { call!(cuStreamEndCapture_ptsz(stream, graph)) })
+    ended(own(stream), || unsafe {
+        call!(cuStreamEndCapture_ptsz(stream, graph))
+    })
 }
 
 /// Ends a capture into a graphics context.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamEndCaptureToCig(stream: Handle) -> c_int {
     // SAFETY: the caller's contract is the driver's.
-    ended(|| unsafe { call!(cuStreamEndCaptureToCig(stream)) })
+    ended(Stream::of(stream), || unsafe {
+        call!(cuStreamEndCaptureToCig(stream))
+    })
 }
 
 /// Ends a capture into a graphics context, where the default stream is the thread's own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuStreamEndCaptureToCig_ptsz(stream: Handle) -> c_int {
     // SAFETY: the caller's contract is the driver's.
-    ended(|| unsafe { call!(cuStreamEndCaptureToCig_ptsz(stream)) })
+    ended(own(stream), || unsafe {
+        call!(cuStreamEndCaptureToCig_ptsz(stream))
+    })
 }

@@ -91,7 +91,7 @@ unsafe fn adapt(block: Block, attribute: c_int, value: *mut c_void) {
     match attribute {
         RANGE_START => block.note_range_asked(),
         POOL if block.is_ordered() => {
-            if let Some(pool) = extra::default_pool() {
+            if let Some(pool) = block.device().and_then(extra::default_pool_of) {
                 // SAFETY: the caller's contract: a handle.
                 unsafe { value.cast::<usize>().write_unaligned(pool) };
             }

@@ -3,7 +3,8 @@
 use super::retry::with_retry;
 use crate::abi::{Device, Handle, SUCCESS};
 use crate::pool::ends;
-use crate::real::{call, extra};
+use crate::real::call;
+use luma::backend::streams::Stream;
 use std::ffi::{c_int, c_uint, c_void};
 
 /// Tells of a call that succeeded.
@@ -85,12 +86,20 @@ pub unsafe extern "C" fn cuDevicePrimaryCtxReset_v2(device: Device) -> c_int {
     then(code, || ends::primary_reset(device))
 }
 
+/// One owner of a primary context more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut Handle, device: Device) -> c_int {
+    // SAFETY: as above.
+    let code = with_retry(|| unsafe { call!(cuDevicePrimaryCtxRetain(context, device)) });
+    then(code, || ends::primary_owned(device))
+}
+
 /// One owner of a primary context less, before 11.0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cuDevicePrimaryCtxRelease(device: Device) -> c_int {
     // SAFETY: as above.
     let code = unsafe { call!(cuDevicePrimaryCtxRelease(device)) };
-    then(code, || ends::primary_released(device))
+    then(code, || ends::primary_owned(device))
 }
 
 /// One owner of a primary context less; the last one ends it.
@@ -98,7 +107,7 @@ pub unsafe extern "C" fn cuDevicePrimaryCtxRelease(device: Device) -> c_int {
 pub unsafe extern "C" fn cuDevicePrimaryCtxRelease_v2(device: Device) -> c_int {
     // SAFETY: as above.
     let code = unsafe { call!(cuDevicePrimaryCtxRelease_v2(device)) };
-    then(code, || ends::primary_released(device))
+    then(code, || ends::primary_owned(device))
 }
 
 /// Ends a context, before 4.0.
@@ -125,13 +134,14 @@ pub unsafe extern "C" fn cuCtxDetach(context: Handle) -> c_int {
     then(code, ends::context_given_up)
 }
 
-/// Ends a stream, and the capture that it is in.
-fn stream_ends(stream: Handle, driver: impl Fn() -> c_int) -> c_int {
+/// Ends a stream, and the capture that was begun on it.
+fn stream_ends(stream: Handle, driver: impl FnOnce() -> c_int) -> c_int {
     ends::stream_ends(stream);
-    let ends_capture = ends::are_captures_open() && extra::is_capturing(stream);
+    // Another thread may make a stream under the handle, and begin a capture on it, before this one is told.
+    let has_capture = ends::has_capture(Stream::of(stream));
     then(driver(), || {
-        if ends_capture {
-            ends::capture_ended();
+        if has_capture {
+            ends::capture_ended(Stream::of(stream));
         }
     })
 }

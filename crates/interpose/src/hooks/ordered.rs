@@ -9,14 +9,14 @@ use luma::backend::streams::Stream;
 use std::ffi::c_int;
 
 /// The stream that a handle means where the default stream is the thread's own.
-fn own(stream: Handle) -> Stream {
+pub(super) fn own(stream: Handle) -> Stream {
     match stream {
         0 => Stream::PER_THREAD,
         other => Stream::of(other),
     }
 }
 
-/// Serves an allocation, or asks the driver for it.
+/// Serves an allocation, or asks the driver for it. `is_here`: of memory of the current context's device.
 ///
 /// # Safety
 /// `address` is null or valid for writing.
@@ -24,10 +24,11 @@ unsafe fn serve(
     address: *mut Address,
     bytes: usize,
     stream: Stream,
+    is_here: bool,
     driver: impl Fn() -> c_int,
 ) -> c_int {
     if !address.is_null() {
-        match guarded(|| allocate(bytes, stream)) {
+        match guarded(|| allocate(bytes, stream, is_here)) {
             Answer::Served(block) => {
                 // SAFETY: it is not null. C callers may have aligned it to less.
                 unsafe { address.write_unaligned(block) };
@@ -60,7 +61,7 @@ pub unsafe extern "C" fn cuMemAllocAsync(
 ) -> c_int {
     // SAFETY: the caller's contract is the driver's, here and below.
     unsafe {
-        serve(address, bytes, Stream::of(stream), || {
+        serve(address, bytes, Stream::of(stream), false, || {
             call!(cuMemAllocAsync(address, bytes, stream))
         })
     }
@@ -75,7 +76,7 @@ pub unsafe extern "C" fn cuMemAllocAsync_ptsz(
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
-        serve(address, bytes, own(stream), || {
+        serve(address, bytes, own(stream), false, || {
             call!(cuMemAllocAsync_ptsz(address, bytes, stream))
         })
     }
@@ -93,7 +94,7 @@ pub unsafe extern "C" fn cuMemAllocFromPoolAsync(
     unsafe {
         let driver = || call!(cuMemAllocFromPoolAsync(address, bytes, pool, stream));
         if extra::is_default_pool(pool) {
-            serve(address, bytes, Stream::of(stream), driver)
+            serve(address, bytes, Stream::of(stream), true, driver)
         } else {
             with_retry(driver)
         }
@@ -112,7 +113,7 @@ pub unsafe extern "C" fn cuMemAllocFromPoolAsync_ptsz(
     unsafe {
         let driver = || call!(cuMemAllocFromPoolAsync_ptsz(address, bytes, pool, stream));
         if extra::is_default_pool(pool) {
-            serve(address, bytes, own(stream), driver)
+            serve(address, bytes, own(stream), true, driver)
         } else {
             with_retry(driver)
         }

@@ -3,7 +3,7 @@
 //!
 //! Only what does nothing when it fails for want of memory may be here.
 
-use crate::abi::{Address, Device, Handle, OUT_OF_MEMORY};
+use crate::abi::{Address, Handle, OUT_OF_MEMORY};
 use crate::pool::{give_back, give_back_in_time};
 use crate::real::call;
 use crate::switch;

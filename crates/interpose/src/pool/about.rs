@@ -1,7 +1,7 @@
 //! What a program asks about memory.
 
 use super::current;
-use crate::abi::Address;
+use crate::abi::{Address, Device};
 use crate::switch::is_on;
 use luma::Pool;
 use luma::alloc::Located;
@@ -26,6 +26,14 @@ pub struct Block {
 }
 
 impl Block {
+    /// The device that its memory is on.
+    pub fn device(self) -> Option<Device> {
+        let mut pools = defaults::of_devices();
+        pools
+            .find(|&(_, pool)| std::ptr::eq(pool, self.pool))
+            .map(|(device, _)| device)
+    }
+
     /// Whether it was allocated in the order of a stream.
     pub fn is_ordered(self) -> bool {
         self.has(Marks::ORDERED)

@@ -13,18 +13,27 @@ fn has_pools() -> bool {
     is_on() && defaults::exist()
 }
 
+/// Captures end with their contexts.
+fn captures_end() {
+    if is_on() {
+        noted(cuda::context_ended);
+    }
+}
+
 /// A device's primary context was reset.
 pub fn primary_reset(device: Device) {
+    captures_end();
     if has_pools() {
         // A pool that is half changed refuses its next call with the reason.
         noted(|| drop(hosted::context_lost(device)));
     }
 }
 
-/// An owner of a device's primary context has given it up.
-pub fn primary_released(device: Device) {
-    if has_pools() && cuda::is_primary_active(device) == Some(false) {
-        primary_reset(device);
+/// A device's primary context has an owner more, or less: it may have ended, also without being seen.
+pub fn primary_owned(device: Device) {
+    captures_end();
+    if has_pools() {
+        noted(|| defaults::look_for_ended_primary(device));
     }
 }
 
@@ -37,6 +46,7 @@ pub fn context_made(context: Handle) {
 
 /// A context was destroyed.
 pub fn context_destroyed(context: Handle) {
+    captures_end();
     if has_pools() {
         noted(|| defaults::context_destroyed(ContextKey::of(context)));
     }
@@ -44,6 +54,7 @@ pub fn context_destroyed(context: Handle) {
 
 /// A context may have been destroyed.
 pub fn context_given_up() {
+    captures_end();
     if has_pools() {
         noted(defaults::look_for_ended_contexts);
     }
@@ -56,23 +67,27 @@ pub fn stream_ends(stream: Handle) {
         noted(|| {
             for (_, pool) in defaults::of_devices() {
                 // What cannot be recorded now waits for all work.
-                let _ = pool.release_stream(Stream::of(stream));
+                let _ = pool.stream_destroyed(Stream::of(stream));
             }
         });
     }
 }
 
-/// A capture is about to begin.
-pub fn capture_begins() {
-    captures::begin();
+/// Whether a capture goes on that was begun on a stream.
+pub fn has_capture(stream: Stream) -> bool {
+    is_on() && cuda::has_capture(stream)
 }
 
-/// A capture has ended, or did not begin.
-pub fn capture_ended() {
-    captures::end();
+/// A capture is about to begin on a stream.
+pub fn capture_begins(stream: Stream) {
+    if is_on() {
+        noted(|| cuda::capture_begins(stream));
+    }
 }
 
-/// Whether captures go on.
-pub fn are_captures_open() -> bool {
-    captures::are_open()
+/// The capture that was begun on a stream has ended, or did not begin.
+pub fn capture_ended(stream: Stream) {
+    if captures::are_open() {
+        noted(|| cuda::capture_ended(stream));
+    }
 }

@@ -1,12 +1,12 @@
 //! Memory in no stream's order.
 
-use super::{ALIGNMENT, Answer, current, has_ended, is_limited};
+use super::{ALIGNMENT, Answer, allocate_with_retry, current, has_ended, is_limited};
 use crate::abi::{Address, INVALID_VALUE, OUT_OF_MEMORY, UNKNOWN};
 use crate::report;
 use crate::switch::{Mode, mode};
-use luma::Status;
 use luma::alloc::Located;
 use luma::pool::defaults;
+use luma::{Error, Status};
 use std::ffi::c_uint;
 
 /// `cuMemAlloc`. Whatever the pool cannot do for another reason than its limit, the driver is asked for.
@@ -19,11 +19,13 @@ pub fn allocate(bytes: usize) -> Answer<Address> {
     let Some(pool) = current() else {
         return Answer::Driver;
     };
-    match pool.allocate_unordered(bytes as u64, ALIGNMENT) {
+    let lacks_memory = |error: &Error| error.status() == Status::OutOfMemory;
+    let served = allocate_with_retry(pool, bytes, lacks_memory, || {
+        pool.allocate_unordered(bytes as u64, ALIGNMENT)
+    });
+    match served {
         Ok(Some(address)) => Answer::Served(address),
-        Err(error) if error.status() == Status::OutOfMemory && is_limited(pool) => {
-            Answer::Refused(OUT_OF_MEMORY)
-        }
+        Err(error) if lacks_memory(&error) && is_limited(pool) => Answer::Refused(OUT_OF_MEMORY),
         Ok(None) | Err(_) => Answer::Driver,
     }
 }

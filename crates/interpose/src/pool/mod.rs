@@ -15,7 +15,7 @@ pub mod memory;
 pub mod ordered;
 pub mod share;
 
-use crate::abi::UNKNOWN;
+use crate::abi::{Address, UNKNOWN};
 use crate::real::extra;
 use crate::start;
 use luma::Pool;
@@ -65,20 +65,43 @@ fn has_ended() -> bool {
 
 /// Gives back to the driver what the pools keep unused. Whether there was any.
 pub fn give_back() -> bool {
-    empty(Pool::empty_cache)
+    empty(None, Pool::empty_cache)
 }
 
 /// The same, with what waits for the device, as soon as that is done.
 pub fn give_back_in_time() -> bool {
-    empty(Pool::empty_cache_in_time)
+    empty(None, Pool::empty_cache_in_time)
 }
 
-fn empty(empty: impl Fn(&Pool) -> luma::error::Result<u64>) -> bool {
+/// Empties the caches of all pools but one.
+fn empty(kept: Option<&Pool>, empty: impl Fn(&Pool) -> luma::error::Result<u64>) -> bool {
     let emptied = catch_unwind(AssertUnwindSafe(|| {
-        let pools = defaults::of_devices();
-        pools.fold(0, |bytes, (_, pool)| bytes + empty(pool).unwrap_or(0))
+        let pools = defaults::of_devices().map(|(_, pool)| pool);
+        let others = pools.filter(|&pool| kept.is_none_or(|kept| !std::ptr::eq(kept, pool)));
+        others.fold(0, |bytes, pool| bytes + empty(pool).unwrap_or(0))
     }));
     emptied.is_ok_and(|bytes| bytes > 0)
+}
+
+/// Allocates from a pool; where the device lacks memory, again when other contexts' pools have given back
+/// what they keep unused, and at last when all work is done that what was freed waits for.
+fn allocate_with_retry<E>(
+    pool: &Pool,
+    bytes: usize,
+    lacks_memory: impl Fn(&E) -> bool,
+    allocate: impl Fn() -> Result<Option<Address>, E>,
+) -> Result<Option<Address>, E> {
+    let mut outcome = allocate();
+    let remedies: [&dyn Fn() -> bool; 2] = [&|| empty(Some(pool), Pool::empty_cache), &|| {
+        pool.wait_for_frees(bytes as u64).unwrap_or(false)
+    }];
+    for remedy in remedies {
+        match &outcome {
+            Err(error) if lacks_memory(error) && remedy() => outcome = allocate(),
+            _ => {}
+        }
+    }
+    outcome
 }
 
 /// Whether a pool may hold less than its device has.

@@ -1,13 +1,13 @@
 //! Memory in the order of streams.
 
-use super::{ALIGNMENT, Answer, current, has_ended, is_limited};
+use super::{ALIGNMENT, Answer, allocate_with_retry, current, has_ended, is_limited};
 use crate::abi::{Address, INVALID_VALUE, OUT_OF_MEMORY, UNKNOWN};
 use crate::report;
 use crate::switch::is_on;
-use luma::Status;
 use luma::backend::streams::Stream;
 use luma::backend::{captures, cuda};
 use luma::pool::{Marks, defaults};
+use luma::{Error, Pool, Status};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,7 +21,8 @@ pub fn leave_to_the_driver() {
 }
 
 /// `cuMemAllocAsync`. A captured allocation belongs to its graph, which only the driver knows how to run.
-pub fn allocate(bytes: usize, stream: Stream) -> Answer<Address> {
+/// `is_here`: the memory is to be the current context's device's, whatever the stream's is.
+pub fn allocate(bytes: usize, stream: Stream, is_here: bool) -> Answer<Address> {
     report::reached();
     if !is_on() || bytes == 0 || CONFIGURED.load(Ordering::Relaxed) {
         return Answer::Driver;
@@ -33,23 +34,37 @@ pub fn allocate(bytes: usize, stream: Stream) -> Answer<Address> {
     let own = cuda::context_of_stream(stream);
     let pool = if own == cuda::context_of_program() {
         current
+    } else if is_here {
+        return Answer::Driver;
     } else {
         match own.and_then(defaults::of_context) {
             Some(pool) => pool,
             None => return Answer::Driver,
         }
     };
-    match pool.allocate_on_uncaptured(bytes as u64, ALIGNMENT, stream) {
+    let lacks_memory = |error: &Option<Error>| {
+        let status = error.as_ref().map(Error::status);
+        status == Some(Status::OutOfMemory)
+    };
+    let served = allocate_with_retry(pool, bytes, lacks_memory, || {
+        pool.allocate_on_uncaptured(bytes as u64, ALIGNMENT, stream)
+    });
+    match served {
         Ok(Some(address)) => {
             pool.mark(address, Marks::ORDERED);
             report::ordered_alloc();
             Answer::Served(address)
         }
-        Err(Some(error)) if error.status() == Status::OutOfMemory && is_limited(pool) => {
-            Answer::Refused(OUT_OF_MEMORY)
-        }
+        Err(error) if lacks_memory(&error) && is_limited(pool) => Answer::Refused(OUT_OF_MEMORY),
         Ok(None) | Err(_) => Answer::Driver,
     }
+}
+
+/// Whether a pool knows a stream by its handle. The default stream is the current context's, and to the pool
+/// that of its own context: what is freed in the order of another one waits for all work.
+fn is_in_order(pool: &Pool, stream: Stream) -> bool {
+    let current = || cuda::context_of_program().and_then(defaults::of_context);
+    !stream.is_default() || current().is_some_and(|current| std::ptr::eq(current, pool))
 }
 
 /// `cuMemFreeAsync`. `about_stream` asks the driver what is wrong with a stream, and gives its code.
@@ -75,26 +90,41 @@ pub fn free(
     if captures::are_open() && is_captured() {
         return Answer::Driver;
     }
-    match pool.free_on(address, stream) {
-        Ok(()) => {
-            report::ordered_free();
-            return Answer::Served(());
-        }
-        Err(error) if error.status() == Status::InvalidPointer => {
-            return Answer::Refused(INVALID_VALUE);
-        }
-        Err(_) => {}
+    if stream.is_default() && cuda::context_of_program().is_none() {
+        // There is no such stream.
+        return Answer::Refused(refusal(about_stream()));
     }
-    match about_stream() {
-        0 => {}
-        code => return Answer::Refused(code),
+    if is_in_order(pool, stream) {
+        match pool.free_on(address, stream) {
+            Ok(()) => {
+                report::ordered_free();
+                return Answer::Served(());
+            }
+            Err(error) if error.status() == Status::InvalidPointer => {
+                return Answer::Refused(INVALID_VALUE);
+            }
+            Err(_) => {}
+        }
+        match about_stream() {
+            0 => {}
+            code => return Answer::Refused(code),
+        }
+        // The stream is well, but could not be asked: all streams are waited for.
     }
-    // The stream is well, but could not be asked: all streams are waited for.
     match pool.free_unordered(address) {
         Ok(()) => {
             report::ordered_free();
             Answer::Served(())
         }
+        Err(error) if error.status() == Status::InvalidPointer => Answer::Refused(INVALID_VALUE),
         Err(_) => Answer::Refused(UNKNOWN),
+    }
+}
+
+/// The code of a free that the pool refused, where the driver says this of the stream.
+fn refusal(about_stream: c_int) -> c_int {
+    match about_stream {
+        0 => UNKNOWN,
+        code => code,
     }
 }

@@ -60,17 +60,20 @@ pub fn is_capturing(stream: Handle) -> bool {
     })
 }
 
-/// The driver's own pool of the current context's device.
-pub fn default_pool() -> Option<Handle> {
-    let (mut device, mut pool) = (0, 0);
-    // SAFETY: the out-parameters are valid for writing.
-    let codes = unsafe {
-        [
-            cuCtxGetDevice()?(&mut device),
-            cuDeviceGetDefaultMemPool()?(&mut pool, device),
-        ]
-    };
-    (codes == [SUCCESS; 2]).then_some(pool)
+/// The driver's own pool of a device.
+pub fn default_pool_of(device: Device) -> Option<Handle> {
+    let mut pool = 0;
+    // SAFETY: the out-parameter is valid for writing.
+    let code = unsafe { cuDeviceGetDefaultMemPool()?(&mut pool, device) };
+    (code == SUCCESS).then_some(pool)
+}
+
+/// That of the current context's device.
+fn default_pool() -> Option<Handle> {
+    let mut device = 0;
+    // SAFETY: the out-parameter is valid for writing.
+    let code = unsafe { cuCtxGetDevice()?(&mut device) };
+    default_pool_of(device).filter(|_| code == SUCCESS)
 }
 
 /// Whether a pool is that.
