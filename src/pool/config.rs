@@ -95,8 +95,8 @@ pub struct PoolConfig {
     pub release_on_failure: Option<bool>,
     /// Whether each block is a segment of its own.
     pub whole_segments: bool,
-    /// Whether streams are told apart from the first call on. Otherwise no event is recorded while there is
-    /// one.
+    /// Whether streams are told apart from the first call on (otherwise no event is recorded while there is
+    /// one), and made to wait for one another before a request fails.
     pub tells_streams_apart: bool,
     /// The size of a host or simulated device of the pool's own.
     pub capacity: Option<u64>,

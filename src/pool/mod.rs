@@ -122,7 +122,7 @@ pub(crate) struct Open {
     quick_default: Option<Standing>,
     /// The contexts whose work the last such event stood for.
     users: Vec<usize>,
-    /// Whether it is never plain.
+    /// Whether it is never plain, and streams are made to wait where the host has waited in vain.
     tells_streams_apart: bool,
     unrecorded: Unrecorded,
     /// Whether the backend, or the limit, refused memory the last time that there was a request for more.

@@ -178,6 +178,14 @@ impl Pool {
                 }
                 continue;
             }
+            if guard.tells_streams_apart {
+                // The work may wait for the program, which the driver's own pool would have served.
+                let found;
+                (guard, found) = self.make_stream_wait(guard, request, turn)?;
+                if let Some(block) = found {
+                    return Ok((guard, Ok(block)));
+                }
+            }
             let mut freed = false;
             while !freed {
                 let Some(handler) = handlers.next() else {

@@ -46,8 +46,9 @@ static void copies() {
   CHECK(out == in);
   OK(cudaMemcpy(nullptr, nullptr, 0, cudaMemcpyDefault));
   OK(cudaMemset(nullptr, 0, 0));
-  // One byte past the end.
-  FAILS(cudaErrorInvalidValue, cudaMemcpy(a + 1, in.data(), 1 << 20, cudaMemcpyHostToDevice));
+  // Past the end.
+  Bytes more(1 << 20);
+  FAILS(cudaErrorInvalidValue, cudaMemcpy(a + 1, more.data(), more.size(), cudaMemcpyHostToDevice));
 
   cudaStream_t stream;
   OK(cudaStreamCreate(&stream));

@@ -1,6 +1,6 @@
 //! Compiles programs in CUDA with nvcc and the runtime double, and runs them on the driver double.
 
-use crate::{support, tools};
+use crate::support::{self, tools};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,28 @@ use std::time::Duration;
 const BUILD_TIME: Duration = Duration::from_secs(300);
 const RUN_TIME: Duration = Duration::from_secs(120);
 
-/// The folder of this test's programs.
+/// The double as a device would be at its best, and at its most unforgiving: device memory closed to the
+/// host, and work done as late as the rules allow, in several orders.
+pub const MODES: &[&[(&str, &str)]] = &[
+    &[],
+    &[
+        ("FAKECUDA_STRICT", "1"),
+        ("FAKECUDA_EXEC", "lazy"),
+        ("FAKECUDA_SEED", "1"),
+    ],
+    &[
+        ("FAKECUDA_STRICT", "1"),
+        ("FAKECUDA_EXEC", "lazy"),
+        ("FAKECUDA_SEED", "2"),
+    ],
+    &[
+        ("FAKECUDA_STRICT", "1"),
+        ("FAKECUDA_EXEC", "lazy"),
+        ("FAKECUDA_SEED", "3"),
+    ],
+];
+
+/// The folder of these programs.
 pub fn sources() -> PathBuf {
     support::package().join("tests/runtime")
 }
@@ -147,23 +168,17 @@ impl Program {
 
     /// Runs it; it must succeed. Gives its standard output.
     pub fn run(&self) -> String {
-        self.run_with(&[])
+        self.run_with(MODES[0]).stdout
     }
 
-    /// Runs it as a device would at its best, and at its most unforgiving: device memory closed to the
-    /// host, and work done as late as the rules allow, in several orders.
     pub fn run_in_every_mode(&self) {
-        self.run();
-        for seed in ["1", "2", "3"] {
-            self.run_with(&[
-                ("FAKECUDA_STRICT", "1"),
-                ("FAKECUDA_EXEC", "lazy"),
-                ("FAKECUDA_SEED", seed),
-            ]);
+        for mode in MODES {
+            self.run_with(mode);
         }
     }
 
-    fn run_with(&self, mode: &[(&str, &str)]) -> String {
+    /// Runs it in a mode of the double; it must succeed.
+    pub fn run_with(&self, mode: &[(&str, &str)]) -> tools::Finished {
         let mut command = tools::command(&self.path);
         for (name, _) in env::vars_os() {
             if name.to_string_lossy().starts_with("FAKECUDA_") {
@@ -181,6 +196,14 @@ impl Program {
             .env("LD_LIBRARY_PATH", libraries)
             .envs(self.env.iter().map(|(name, value)| (name, value)))
             .envs(mode.iter().copied());
-        tools::succeed(&mut command, RUN_TIME)
+        let finished = tools::run(&mut command, RUN_TIME);
+        assert!(
+            finished.status.success(),
+            "{command:?}\n{}\n{}{}",
+            finished.status,
+            finished.stdout,
+            finished.stderr
+        );
+        finished
     }
 }

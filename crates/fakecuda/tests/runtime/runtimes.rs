@@ -1,7 +1,7 @@
 //! Several runtimes in one process.
 
 use crate::program::{Compiler, Program, build, compiler, sources};
-use crate::{support, tools};
+use crate::support::{self, tools};
 use std::path::{Path, PathBuf};
 
 /// `part.cpp` as a library, linked with `link`, by the headers in `include`.

@@ -1,9 +1,11 @@
-//! What the tests of this package need: the libraries, a folder that holds them as a driver, and the
-//! toolkit's headers.
+//! What the tests of this package need, and those of others that run its clients: the libraries, a folder
+//! that holds them as a driver, and the toolkit's headers.
 
 // Each test program uses a part of it.
 #![allow(dead_code)]
 
+pub mod clients;
+pub mod suite;
 #[path = "../../../../tests/support/tools.rs"]
 pub mod tools;
 
@@ -12,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// The package's folder.
+/// The folder of the package `fakecuda`, whichever package the test is one of.
 pub fn package() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../fakecuda"))
 }
 
 /// `<target>/<profile>`, with both libraries in it as the sources are now.

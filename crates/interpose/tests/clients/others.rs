@@ -1,0 +1,49 @@
+//! cudarc, and from Python cuda-bindings, cuda-core and numba-cuda.
+
+use crate::library;
+use crate::support::clients::{self, Client};
+
+const MODES: &[&[(&str, &str)]] = &[
+    &[],
+    &[
+        ("FAKECUDA_STRICT", "1"),
+        ("FAKECUDA_EXEC", "lazy"),
+        ("FAKECUDA_SEED", "1"),
+    ],
+    &[
+        ("FAKECUDA_STRICT", "1"),
+        ("FAKECUDA_EXEC", "lazy"),
+        ("FAKECUDA_SEED", "2"),
+    ],
+];
+
+fn runs(client: Option<Client>) {
+    let Some(client) = client else {
+        return;
+    };
+    for mode in MODES {
+        let mut env = mode.to_vec();
+        env.push(("LD_PRELOAD", library()));
+        client.run(&env);
+    }
+}
+
+#[test]
+fn cudarc() {
+    runs(clients::cudarc());
+}
+
+#[test]
+fn cuda_bindings() {
+    runs(clients::python("cuda-bindings", "use_bindings.py"));
+}
+
+#[test]
+fn cuda_core() {
+    runs(clients::python("cuda-core", "use_core.py"));
+}
+
+#[test]
+fn numba_cuda() {
+    runs(clients::python("numba-cuda", "use_numba.py"));
+}
