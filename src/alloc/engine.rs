@@ -7,7 +7,7 @@
 
 use super::address_map::AddressMap;
 use super::bins::{SizeIndex, Ties};
-use super::chunk::{Chunk, ChunkId, Chunks, HOME, Lane, NIL, State};
+use super::chunk::{ANYONE, Chunk, ChunkId, Chunks, HOME, Lane, NIL, State};
 use super::host_memory::HostMemoryExhausted;
 use super::lanes::Lanes;
 use super::policy::Policy;
@@ -218,6 +218,12 @@ impl Engine {
             }
             return Ok(Some(self.take(id, addr, request)));
         }
+        if self.separate && request.lane == ANYONE && request.usable_at.is_none() {
+            // The best fit is nearly always aligned well.
+            if let Some(block) = self.allocate_in_lane(request) {
+                return Ok(Some(block));
+            }
+        }
         Ok(self.allocate_constrained(request))
     }
 
@@ -323,11 +329,28 @@ impl Engine {
         addr: u64,
         become_next: impl FnOnce(&mut Chunk),
     ) -> Result<(ChunkId, Block), NotLive> {
+        let ended = self.end_live_if(addr, |_| true, become_next)?;
+        ended.ok_or(NotLive)
+    }
+
+    /// The same for a block whose tag `may_go` accepts; `None`: it does not.
+    #[inline(always)]
+    pub(super) fn end_live_if(
+        &mut self,
+        addr: u64,
+        may_go: impl FnOnce(u16) -> bool,
+        become_next: impl FnOnce(&mut Chunk),
+    ) -> Result<Option<(ChunkId, Block)>, NotLive> {
         let chunks = &self.chunks;
         let id = self
             .live
             .remove(addr, |id| chunks[id].addr)
             .ok_or(NotLive)?;
+        if !may_go(self.chunks[id].tag) {
+            // Its place is still there.
+            self.live.insert(addr, id);
+            return Ok(None);
+        }
         let chunk = &mut self.chunks[id];
         let size = chunk.size;
         self.usage.live -= 1;
@@ -335,7 +358,7 @@ impl Engine {
         self.usage.allocated -= size;
         become_next(chunk);
         self.regions[chunk.region].live -= 1;
-        Ok((id, Block { addr, size }))
+        Ok(Some((id, Block { addr, size })))
     }
 
     /// Merges a free chunk that is in no index with its free neighbours, and lists the result, whose

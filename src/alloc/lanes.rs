@@ -212,16 +212,6 @@ impl Engine {
         self.index(lane).bytes()
     }
 
-    /// Bytes in parked chunks.
-    pub fn parked_bytes(&self) -> u64 {
-        self.lanes.parked.0
-    }
-
-    /// Parked chunks.
-    pub fn parked_chunks(&self) -> usize {
-        self.lanes.parked.1
-    }
-
     /// The memory that is freed and not anyone's: parked, or free in another lane; 0 while the engine
     /// is not separate.
     pub fn pending_bytes(&self) -> u64 {
@@ -414,7 +404,7 @@ impl Engine {
         }
     }
 
-    /// Serves a request without constraints of an engine that is separate.
+    /// Serves a request at any time, of an engine that is separate, from the best fit if that is aligned.
     #[inline(never)]
     pub(super) fn allocate_in_lane(&mut self, request: &Request) -> Option<Block> {
         let settled = self.index(ANYONE).best_fit(&self.chunks, request.size);
@@ -427,7 +417,7 @@ impl Engine {
             self.smaller(own, settled)?
         };
         let Chunk { addr, size, .. } = self.chunks[id];
-        let fits = self.policy.fits(size, request.size);
+        let fits = self.policy.fits(size, request.size) && addr % request.align == 0;
         fits.then(|| self.take_in_lane(id, addr, request))
     }
 
@@ -482,46 +472,11 @@ impl Engine {
         freed_at: u64,
         may_go: impl FnOnce(u16) -> bool,
     ) -> Result<Option<Block>, NotLive> {
-        let chunks = &self.chunks;
-        let found = self.live.get(addr, |id| chunks[id].addr);
-        let id = found.ok_or(NotLive)?;
-        if !may_go(chunks[id].tag) {
-            return Ok(None);
-        }
-        self.free_in(addr, lane, freed_at).map(Some)
-    }
-
-    /// Parks the block that begins at `addr`: it is freed, but in no lane until [`Engine::end_free`].
-    pub fn begin_free(&mut self, addr: u64) -> Result<(ChunkId, Block), NotLive> {
-        let (id, block) = self.end_live(addr, |chunk| {
-            chunk.state = State::Parked;
-            chunk.tag = 0;
-        })?;
-        let region = self.chunks[id].region;
-        self.regions[region].busy += 1;
-        self.lanes.parked.0 += block.size;
-        self.lanes.parked.1 += 1;
-        Ok((id, block))
-    }
-
-    /// Lists a parked chunk in an open lane, at time `freed_at` of its clock. Not for chunks parked
-    /// before [`Engine::free_all`] or [`Engine::forget_region`], which end them.
-    pub fn end_free(&mut self, chunk: ChunkId, lane: Lane, freed_at: u64) {
-        let is_parked = |chunk: &Chunk| chunk.state == State::Parked;
-        if self.chunks.get(chunk).is_some_and(is_parked) {
-            self.unpark(chunk);
-            self.list_freed(chunk, lane, freed_at);
-        } else {
-            debug_assert!(false, "chunk {chunk} is parked");
-        }
-    }
-
-    /// Counts a parked chunk out, which is to be given another state.
-    pub(super) fn unpark(&mut self, id: ChunkId) {
-        let chunk = &self.chunks[id];
-        self.lanes.parked.0 -= chunk.size;
-        self.lanes.parked.1 -= 1;
-        self.regions[chunk.region].busy -= 1;
+        let ended = self.end_live_if(addr, may_go, |_| {})?;
+        Ok(ended.map(|(id, block)| {
+            self.list_freed(id, lane, freed_at);
+            block
+        }))
     }
 
     /// The work that used what was freed in a lane before the time `below` is done: those chunks are

@@ -15,6 +15,7 @@
 //! - [`policy`]: how much to ask a backend for, when to split;
 //! - [`engine`]: allocating and freeing;
 //! - [`lanes`]: who may use a free chunk, and from when on anyone may;
+//! - `parked`: freed chunks that are in no lane yet;
 //! - `queue`: the free chunks of a lane in the order of their times;
 //! - [`gather`]: requests served from adjacent free chunks of several lanes;
 //! - [`supply`]: regions coming and going;
@@ -34,6 +35,7 @@ pub mod lanes;
 #[cfg(test)]
 mod lanes_model;
 pub mod paging;
+mod parked;
 pub mod policy;
 mod queue;
 pub mod region;

@@ -3,7 +3,7 @@
 //!
 //! Any work may use such a block as soon as it is allocated, and what is freed serves nobody before all
 //! work is done that was queued until then, on whatever stream. The driver's own `cuMemFree` waits for the
-//! device to that end. Here a free waits for nothing: the memory goes to a lane that serves no request, and
+//! device to that end. Here a free waits for nothing: the memory goes to a row that serves no request, and
 //! one event of each context stands for everything that was freed before it ([`crate::stream::barrier`]). The
 //! event is recorded when as much was freed as growth takes at once, not with each free: what is queued later is
 //! not in it, and may need the program to go on.
@@ -23,6 +23,7 @@ use crate::alloc::{Block, HostMemoryExhausted, Request};
 use crate::backend::streams::{StreamKey, Streams};
 use crate::config::environment;
 use crate::error::{Error, Result, Status};
+use crate::size::round_up;
 use crate::stream::barrier::Covered;
 use crate::text::text;
 use std::cell::Cell;
@@ -31,8 +32,13 @@ use std::time::{Duration, Instant};
 /// Marks of a live block that its owner set. They change nothing for the pool, and go with the block.
 const OWNERS: u16 = Marks::ORDERED.0 | Marks::RANGE_ASKED.0;
 
+/// Sizes are rounded up to an alignment up to this.
+const LARGEST_GRAIN: u64 = 512;
+
 /// As much memory may wait for the device whatever is in use.
 const SPARE: u64 = 64 << 20;
+/// An event is recorded for at least so many bytes.
+const LEAST_STEP: u64 = 4 << 20;
 /// So long a request waits for the device, where growing would serve it.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
@@ -97,10 +103,18 @@ impl Open {
         })
     }
 
-    /// Bytes of unordered frees for which an event is recorded at once: as many as growth takes.
+    /// Bytes that were freed unordered and wait for work.
+    fn unordered_bytes(&self) -> u64 {
+        self.unordered.map_or(0, |Standing { slot, lane }| {
+            self.engine.lane_bytes(lane) + self.streams.row_bytes(slot)
+        })
+    }
+
+    /// Bytes of unordered frees for which an event is recorded at once: about as many as growth takes.
     #[inline]
     fn barrier_step(&self) -> u64 {
-        self.policy().page_step(self.engine.usage().reserved)
+        let step = self.policy().page_step(self.engine.usage().reserved);
+        step.max(LEAST_STEP)
     }
 
     /// Counts bytes that no event stands for. `true`: they are enough for one.
@@ -113,8 +127,8 @@ impl Open {
     /// Whether no event stands for what was freed last, it might serve a request, and that is worth more than
     /// to grow: so much was freed, or there is no growing.
     fn lacks_barrier(&self, request: &Request) -> bool {
-        self.unordered.is_some_and(|Standing { slot, lane }| {
-            let waiting = self.engine.lane_bytes(lane);
+        self.unordered.is_some_and(|Standing { slot, .. }| {
+            let waiting = self.unordered_bytes();
             let settled = self.engine.lane_bytes(ANYONE);
             let is_much = self.unrecorded.bytes >= self.barrier_step();
             waiting > 0
@@ -126,10 +140,7 @@ impl Open {
 
     /// Whether the memory that waits for the device is more than what is in use.
     fn runs_ahead(&self) -> bool {
-        self.unordered.is_some_and(|Standing { lane, .. }| {
-            let in_use = self.engine.usage().allocated;
-            self.engine.lane_bytes(lane) > in_use.max(SPARE)
-        })
+        self.unordered_bytes() > self.engine.usage().allocated.max(SPARE)
     }
 }
 
@@ -152,6 +163,11 @@ impl Pool {
         let Some(mut request) = Request::new(bytes, align) else {
             return self.refuse_oversized(bytes, align);
         };
+        // A rest that is as well aligned as the block serves the next one, without a sliver between them.
+        let Some(size) = round_up(request.size, request.align.min(LARGEST_GRAIN)) else {
+            return self.refuse_oversized(bytes, align);
+        };
+        request.size = size;
         request.lane = ANYONE;
         let mut guard = self.lock()?;
         let open = &mut *guard;
@@ -192,11 +208,15 @@ impl Pool {
     pub fn free_unordered(&self, addr: u64) -> Result<()> {
         let mut guard = self.lock()?;
         let open = &mut *guard;
-        if let Some(Standing { slot, lane }) = open.quick {
-            let number = open.streams.clock(slot).now();
-            match open.engine.free_in_if(addr, lane, number, is_simple) {
-                Ok(Some(block)) => {
-                    open.streams.clock_mut(slot).want();
+        if let Some(Standing { slot, .. }) = open.quick {
+            let has_room = open.streams.reserve_row(slot);
+            match open
+                .engine
+                .begin_free_if(addr, |marks| has_room && is_simple(marks))
+            {
+                Ok(Some((chunk, block))) => {
+                    let number = open.streams.clock_mut(slot).want();
+                    open.streams.push_row(slot, number, chunk, block.size);
                     open.calls.frees += 1;
                     if open.has_unrecorded(block.size) {
                         return self.record_unordered(guard);
@@ -314,10 +334,8 @@ impl Pool {
     pub fn wait_for_frees(&self, bytes: u64) -> Result<bool> {
         let is_waiting = {
             let guard = self.lock()?;
-            let frees = guard.unordered;
             let device = guard.device_total.unwrap_or(u64::MAX);
-            bytes <= guard.limit.min(device)
-                && frees.is_some_and(|frees| guard.engine.lane_bytes(frees.lane) > 0)
+            bytes <= guard.limit.min(device) && guard.unordered_bytes() > 0
         };
         if !is_waiting || environment().oom_wait.is_zero() {
             return Ok(false);

@@ -38,6 +38,11 @@ pub(super) struct Slot {
     pub(super) clock: Clock,
     /// Parked blocks that wait for a record, in the order of its number.
     waits: VecDeque<(u64, ParkedId)>,
+    /// Parked chunks that wait for nothing else and are anyone's then, in the order of their numbers: those of a
+    /// stream whose lane serves no request.
+    row: VecDeque<(u64, ChunkId)>,
+    /// Their bytes.
+    row_bytes: u64,
     /// Live blocks that name the stream as a user.
     uses: usize,
     /// Calls in progress that count on the slot.
@@ -153,6 +158,8 @@ impl Table {
             domain,
             clock: Clock::default(),
             waits: VecDeque::new(),
+            row: VecDeque::new(),
+            row_bytes: 0,
             uses: 0,
             pins: 0,
             is_ended: false,
@@ -177,6 +184,7 @@ impl Table {
             let slot = &self.slots[id as usize];
             let is_empty = slot.clock.is_idle()
                 && slot.waits.is_empty()
+                && slot.row.is_empty()
                 && slot.uses == 0
                 && slot.pins == 0
                 && engine.lane_bytes(slot.lane) == 0
@@ -395,6 +403,25 @@ impl Table {
         }
     }
 
+    /// Makes room for one chunk more in the row of a stream. `false`: there is no memory for it.
+    #[inline]
+    pub fn reserve_row(&mut self, id: SlotId) -> bool {
+        self.slots[id as usize].row.try_reserve(1).is_ok()
+    }
+
+    /// Adds a parked chunk, which was freed at a number, to the row of a stream. Room was made for it.
+    #[inline]
+    pub fn push_row(&mut self, id: SlotId, number: u64, chunk: ChunkId, bytes: u64) {
+        let slot = &mut self.slots[id as usize];
+        slot.row.push_back((number, chunk));
+        slot.row_bytes += bytes;
+    }
+
+    /// Bytes in the row of a stream.
+    pub fn row_bytes(&self, id: SlotId) -> u64 {
+        self.slots[id as usize].row_bytes
+    }
+
     /// Everything of a stream below a number is done.
     pub fn advance(&mut self, engine: &mut Engine, id: SlotId, below: u64) {
         let slot = &mut self.slots[id as usize];
@@ -402,6 +429,13 @@ impl Table {
         slot.clock.advance(below, |event| events.put(event));
         let done = slot.clock.done();
         engine.settle(slot.lane, done);
+        while let Some(&(number, chunk)) = slot.row.front() {
+            if number >= done {
+                break;
+            }
+            slot.row.pop_front();
+            slot.row_bytes -= engine.end_free(chunk, ANYONE, 0);
+        }
         while let Some(&(number, parked)) = self.slots[id as usize].waits.front() {
             if number >= done {
                 break;
@@ -475,7 +509,16 @@ impl Table {
 
     /// The memory that waits, by stream.
     pub fn waiting<'a>(&'a self, engine: &'a Engine) -> impl Iterator<Item = Waiting> + 'a {
-        engine
+        let rows = self.open_slots().filter(|(_, slot)| !slot.row.is_empty());
+        let rows = rows.filter_map(|(_, slot)| {
+            Some(Waiting {
+                key: slot.key?,
+                lane: slot.lane,
+                bytes: slot.row_bytes,
+                blocks: slot.row.len() as u64,
+            })
+        });
+        let lanes = engine
             .pending_in_lanes()
             .filter_map(|(lane, bytes, blocks)| {
                 let slot = self.of_lane(lane)?;
@@ -485,7 +528,8 @@ impl Table {
                     bytes,
                     blocks: blocks as u64,
                 })
-            })
+            });
+        rows.chain(lanes)
     }
 
     /// Takes any event, in use or not, for it to be destroyed.

@@ -177,7 +177,9 @@ impl Open {
         };
         match checked.quarantine.push(held) {
             Ok(()) => self.shrink_quarantine(Quarantine::is_too_full),
-            Err(held) => self.engine.end_free(held.parked.chunk, HOME, 0),
+            Err(held) => {
+                self.engine.end_free(held.parked.chunk, HOME, 0);
+            }
         }
         Some(block)
     }

@@ -38,8 +38,8 @@ const BUGS: &[Bug] = &[
     Bug {
         name: "no-event",
         file: "src/pool/unordered.rs",
-        text: "open.engine.free_in_if(addr, lane, number, is_simple)",
-        planted: "{ let _ = lane; open.engine.free_in_if(addr, ANYONE, number, is_simple) }",
+        text: "open.streams.push_row(slot, number, chunk, block.size);",
+        planted: "let _ = number; open.engine.end_free(chunk, ANYONE, 0);",
         kinds: &["small-unordered", "large-unordered"],
     },
     // The event for everything that was freed counts as done once it is recorded.
