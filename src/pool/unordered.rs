@@ -37,7 +37,7 @@ const LARGEST_GRAIN: u64 = 512;
 
 /// As much memory may wait for the device whatever is in use.
 const SPARE: u64 = 64 << 20;
-/// An event is recorded for at least so many bytes.
+/// An event is recorded for at least so many bytes, and rather than to grow for so many.
 const LEAST_STEP: u64 = 4 << 20;
 /// So long a request waits for the device, where growing would serve it.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -130,7 +130,7 @@ impl Open {
         self.unordered.is_some_and(|Standing { slot, .. }| {
             let waiting = self.unordered_bytes();
             let settled = self.engine.lane_bytes(ANYONE);
-            let is_much = self.unrecorded.bytes >= self.barrier_step();
+            let is_much = self.unrecorded.bytes >= LEAST_STEP;
             waiting > 0
                 && waiting.saturating_add(settled) >= request.size
                 && (is_much || self.is_cramped || self.available() < request.size)

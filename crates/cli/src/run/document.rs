@@ -39,7 +39,8 @@ struct Written<'a> {
 struct WrittenProcess<'a> {
     #[serde(flatten)]
     process: &'a Process,
-    figures: Figures,
+    /// None where they are not known.
+    figures: Option<Figures>,
 }
 
 impl Document<'_> {
@@ -65,7 +66,7 @@ impl Document<'_> {
                 .iter()
                 .map(|process| WrittenProcess {
                     process,
-                    figures: Figures::of(process),
+                    figures: process.is_known().then(|| Figures::of(process)),
                 })
                 .collect(),
             unended: &self.processes.unended,

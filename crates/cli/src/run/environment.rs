@@ -2,16 +2,21 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use luma::config::Settings;
 
+use super::places::LIBRARY;
 use super::{Arguments, Ipc};
 
 /// A variable and its value.
 pub type Variable = (&'static str, OsString);
+
+/// The folder in which processes leave what they did.
+pub const REPORT: &str = "LUMA_INTERPOSE_REPORT";
 
 /// Checks a limit as the library will, and leaves it as it was written.
 pub fn limit(text: &str) -> Result<String, String> {
@@ -30,10 +35,7 @@ pub fn variables(
     driver: Option<&Path>,
     reports: &Path,
 ) -> Result<Vec<Variable>> {
-    let mut variables = vec![
-        ("LD_PRELOAD", in_front(library, "LD_PRELOAD")),
-        ("LUMA_INTERPOSE_REPORT", reports.into()),
-    ];
+    let mut variables = vec![("LD_PRELOAD", preloaded(library)), (REPORT, reports.into())];
     let mut set = |name, value: &OsStr| variables.push((name, value.to_owned()));
     if arguments.off {
         set("LUMA_INTERPOSE", "off".as_ref());
@@ -77,6 +79,24 @@ fn in_front(path: &Path, variable: &str) -> OsString {
     if let Some(rest) = env::var_os(variable).filter(|rest| !rest.is_empty()) {
         list.push(":");
         list.push(rest);
+    }
+    list
+}
+
+/// What is preloaded: the library in front of what was before. Of luma's there is one, for another one would stand
+/// before the driver that the first takes its memory from: a run in a run has that of the inner one.
+fn preloaded(library: &Path) -> OsString {
+    let before = env::var_os("LD_PRELOAD").unwrap_or_default();
+    let mut list = library.as_os_str().to_owned();
+    let words = before
+        .as_bytes()
+        .split(|&byte| byte == b':' || byte == b' ');
+    for word in words.filter(|word| !word.is_empty()) {
+        let word = OsStr::from_bytes(word);
+        if Path::new(word).file_name() != Some(LIBRARY.as_ref()) {
+            list.push(":");
+            list.push(word);
+        }
     }
     list
 }

@@ -21,8 +21,9 @@ mod wait;
 mod why;
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::File;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -132,7 +133,7 @@ pub fn run(arguments: &Arguments) -> Ending {
     match run_program(arguments) {
         Ok(ending) => ending,
         Err(error) => {
-            eprintln!("luma: {error:#}");
+            say(&format_args!("{error:#}"));
             Ending::Exited(FAILED)
         }
     }
@@ -158,12 +159,15 @@ fn run_program(arguments: &Arguments) -> Result<Ending> {
     let mut started = match start::start(&arguments.command, &variables) {
         Ok(started) => started,
         Err(refusal) => {
-            eprintln!("luma: {refusal}");
+            say(&refusal);
             return Ok(Ending::Exited(refusal.status()));
         }
     };
     let ending = wait::wait_for(&mut started)?;
     let seconds = begin.elapsed().as_secs_f64();
+    if let Some(wanted) = std::env::var_os(environment::REPORT) {
+        processes::hand_on(&reports, Path::new(&wanted));
+    }
     let run = Run {
         arguments,
         pid: started.id(),
@@ -174,7 +178,7 @@ fn run_program(arguments: &Arguments) -> Result<Ending> {
     };
     // How the program ended is of more use than that this failed.
     if let Err(error) = run.tell(&reports, report) {
-        eprintln!("luma: {error:#}");
+        say(&format_args!("{error:#}"));
     }
     Ok(ending)
 }
@@ -216,11 +220,17 @@ impl Run<'_> {
             return written.with_context(|| cannot_be_written(path));
         }
         if !self.arguments.quiet {
-            // Standard error may be closed, which is no failure of the program's.
-            let _ = std::io::stderr().write_all(page::text(&document).as_bytes());
+            // As in `say`.
+            let _ = io::stderr().write_all(page::text(&document).as_bytes());
         }
         Ok(())
     }
+}
+
+/// Puts a message on standard error. That it may be closed or full is no failure of the program's, and changes no
+/// exit status.
+fn say(message: &dyn Display) {
+    let _ = writeln!(io::stderr(), "luma: {message}");
 }
 
 fn cannot_be_written(report: &Path) -> String {

@@ -71,13 +71,16 @@ pub fn text(document: &Document<'_>) -> String {
 }
 
 fn write_process(page: &mut Page, process: &Process) {
-    let figures = Figures::of(process);
-    let allocs = counted(figures.alloc_calls, "allocation");
-    page.line(
-        "calls",
-        &format!("{allocs}, {}", counted(figures.free_calls, "free")),
-    );
-    page.line("driver", &driver(&figures));
+    // The sum of what is known would be taken for that of all.
+    let figures = process.is_known().then(|| Figures::of(process));
+    if let Some(figures) = &figures {
+        let allocs = counted(figures.alloc_calls, "allocation");
+        page.line(
+            "calls",
+            &format!("{allocs}, {}", counted(figures.free_calls, "free")),
+        );
+        page.line("driver", &driver(figures));
+    }
     let pools: Vec<&Pool> = process.pools.iter().filter(|pool| pool.is_used()).collect();
     for pool in &pools {
         let name = match (pools.len(), pool.primary) {
@@ -87,13 +90,15 @@ fn write_process(page: &mut Page, process: &Process) {
         };
         page.line("peak", &(name + &peak(pool)));
     }
-    page.line(
-        "refused",
-        &match figures.out_of_memory_count {
-            0 => "nothing".to_owned(),
-            count => format!("{}: out of memory", counted(count, "request")),
-        },
-    );
+    if let Some(figures) = &figures {
+        page.line(
+            "refused",
+            &match figures.out_of_memory_count {
+                0 => "nothing".to_owned(),
+                count => format!("{}: out of memory", counted(count, "request")),
+            },
+        );
+    }
 }
 
 fn driver(figures: &Figures) -> String {

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use super::folder::Folder;
 
 /// The library that is preloaded.
-const LIBRARY: &str = "libluma_interpose.so";
+pub const LIBRARY: &str = "libluma_interpose.so";
 
 /// Folders in which files of luma may be.
 pub struct Places(Vec<PathBuf>);

@@ -8,6 +8,9 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+/// Letters of a command line that are shown.
+const LONGEST_LINE: usize = 200;
+
 /// A process that ended.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Process {
@@ -74,13 +77,27 @@ impl Process {
         self.pools.iter().any(Pool::is_used)
     }
 
-    /// The command line, for people.
+    /// Whether it is known of all its pools what they did.
+    pub fn is_known(&self) -> bool {
+        self.pools.iter().all(|pool| pool.stats.is_some())
+    }
+
+    /// The command line on one line of a terminal, and no more of it than tells the process from others.
     pub fn told(&self) -> String {
-        if self.arguments.is_empty() {
+        let line = if self.arguments.is_empty() {
             self.executable.clone()
         } else {
             self.arguments.join(" ")
+        };
+        let mut told = String::new();
+        for (at, letter) in line.chars().enumerate() {
+            if at == LONGEST_LINE {
+                return told + "...";
+            }
+            // A line end, or what a terminal would obey.
+            told.push(if letter.is_control() { ' ' } else { letter });
         }
+        told
     }
 }
 
@@ -96,6 +113,18 @@ pub struct Processes {
 impl Processes {
     pub fn get(&self, pid: u32) -> Option<&Process> {
         self.ended.iter().find(|process| process.pid == pid)
+    }
+}
+
+/// Copies what the processes left to a folder in which somebody else wants it: another `luma run`, about this one,
+/// or whoever set `LUMA_INTERPOSE_REPORT` before. As the processes do, it leaves out what fails.
+pub fn hand_on(reports: &Path, wanted: &Path) {
+    for entry in fs::read_dir(reports).into_iter().flatten().flatten() {
+        let copy = wanted.join(entry.file_name());
+        let unready = copy.with_extension("unready");
+        if fs::copy(entry.path(), &unready).is_ok() {
+            let _ = fs::rename(&unready, &copy);
+        }
     }
 }
 

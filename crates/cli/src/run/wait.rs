@@ -1,12 +1,14 @@
 //! While the program runs: signals are passed on, a stop is followed, the end is told.
 //!
-//! Program and luma are in one process group. What the terminal sends, both have; what another process sends to
-//! luma is passed on. Signals are held back and taken one by one, so that no handler runs and none is lost.
+//! Program and luma are in one process group. What the terminal sends to it, both have, and what the program sends
+//! to it; all else that luma is sent is passed on. Signals are held back and taken one by one, so that no handler
+//! runs and none is lost.
 
 use std::fs;
 use std::mem::MaybeUninit;
 use std::process::ExitCode;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use libc::{c_int, pid_t, sigset_t};
@@ -35,6 +37,34 @@ const OWN: [c_int; 9] = [
     libc::SIGABRT,
 ];
 
+/// What the terminal sends to all processes of a group.
+const OF_TERMINAL: [c_int; 6] = [
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+    libc::SIGWINCH,
+];
+
+/// Whether `SIGPIPE` was ignored when luma began. Rust's runtime ignores it before `main`, and its processes do
+/// not.
+static IGNORED_PIPE: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn before_main() {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: the action is written where that succeeds.
+    let ignored = unsafe {
+        libc::sigaction(libc::SIGPIPE, ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    };
+    IGNORED_PIPE.store(ignored, Ordering::Relaxed);
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = before_main;
+
 /// What a process has from its parent.
 #[derive(Clone, Copy)]
 pub struct Inherited {
@@ -50,9 +80,20 @@ impl Inherited {
             if self.child == libc::SIG_IGN {
                 libc::signal(libc::SIGCHLD, libc::SIG_IGN);
             }
+            if IGNORED_PIPE.load(Ordering::Relaxed) {
+                libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+            }
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, ptr::null_mut());
         }
     }
+}
+
+/// Where a signal came from.
+#[derive(Clone, Copy)]
+enum Sender {
+    /// A terminal or a clock, say.
+    Kernel,
+    Process(pid_t),
 }
 
 /// The signals that are held back.
@@ -88,15 +129,22 @@ impl Signals {
         self.inherited
     }
 
-    /// Waits for the next signal: its number, and whether a process sent it.
-    fn next(&self) -> (c_int, bool) {
+    /// Waits for the next signal.
+    fn next(&self) -> (c_int, Sender) {
         loop {
             let mut about = MaybeUninit::<libc::siginfo_t>::uninit();
-            // SAFETY: the set is filled; the information is written where a number comes back.
+            // SAFETY: the set is filled; the information is written where a number comes back, and has the sender
+            // where one of the functions that send signals was called.
             unsafe {
                 let signal = libc::sigwaitinfo(&raw const self.held, about.as_mut_ptr());
                 if signal > 0 {
-                    return (signal, about.assume_init().si_code <= 0);
+                    let about = about.assume_init();
+                    let sender = if about.si_code <= 0 {
+                        Sender::Process(about.si_pid())
+                    } else {
+                        Sender::Kernel
+                    };
+                    return (signal, sender);
                 }
             }
         }
@@ -113,12 +161,41 @@ pub fn wait_for(started: &mut Started) -> Result<Ending> {
                     return Ok(ending);
                 }
             }
-            // The terminal's went to the whole group.
             (libc::SIGCONT, _) => resume(pid),
-            (signal, true) => send(pid, signal),
-            (_, false) => {}
+            (signal, sender) if is_for_luma_alone(signal, sender, pid) => send(pid, signal),
+            _ => {}
         }
     }
+}
+
+/// Whether the program does not have a signal that luma got.
+fn is_for_luma_alone(signal: c_int, sender: Sender, pid: pid_t) -> bool {
+    match sender {
+        // It was for the group that both are in, or to tell luma something: a handler in the program that sends
+        // it on would get it back for ever.
+        Sender::Process(sender) => !is_of_program(sender, pid),
+        // SAFETY: the calls have no side effects. A terminal that is hung up tells the session's first process.
+        Sender::Kernel if signal == libc::SIGHUP => unsafe { libc::getsid(0) == libc::getpid() },
+        // A clock that was set before luma began goes on in luma.
+        Sender::Kernel => !OF_TERMINAL.contains(&signal),
+    }
+}
+
+/// Whether a process is the program, or was started by it.
+fn is_of_program(mut process: pid_t, program: pid_t) -> bool {
+    /// A chain that changes while it is followed ends, too.
+    const LONGEST: usize = 256;
+    for _ in 0..LONGEST {
+        if process == program {
+            return true;
+        }
+        let parent = stat(process).and_then(|[_, parent]| parent.parse().ok());
+        match parent {
+            Some(parent) if parent > 1 => process = parent,
+            _ => return false,
+        }
+    }
+    false
 }
 
 /// The end of the program, if that is what has happened. If it was stopped, so is luma until both go on.
@@ -164,12 +241,16 @@ fn send(pid: pid_t, signal: c_int) {
 
 /// Whether job control has stopped it.
 fn is_stopped(pid: pid_t) -> bool {
-    let Ok(line) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        return false;
-    };
-    // The state follows the name, which is in parentheses and may hold any.
-    let state = line.rsplit(')').next().unwrap_or_default();
-    state.trim_start().starts_with('T')
+    stat(pid).is_some_and(|[state, _]| state == "T")
+}
+
+/// A process's state and its parent's number.
+fn stat(pid: pid_t) -> Option<[String; 2]> {
+    let line = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // They follow the name, which is in parentheses and may hold any bytes.
+    let line = String::from_utf8_lossy(&line);
+    let mut words = line.rsplit(')').next()?.split_whitespace();
+    Some([words.next()?.to_owned(), words.next()?.to_owned()])
 }
 
 /// Ends luma as the program ended.

@@ -36,7 +36,10 @@ pub fn not(findings: &Findings<'_>) -> Vec<String> {
         reasons.push(unended(*pid, processes.get(*pid).is_some()));
     }
     let is_served = processes.ended.iter().any(|process| process.is_served());
-    if is_served || findings.is_off || !reasons.is_empty() {
+    // The variable may have been there before luma.
+    let ended = &processes.ended;
+    let is_off = !ended.is_empty() && ended.iter().all(|process| process.mode == "off");
+    if is_served || findings.is_off || is_off || !reasons.is_empty() {
         return reasons;
     }
     if processes.get(findings.pid).is_none() {
@@ -56,8 +59,8 @@ fn unended(pid: u32, came_back: bool) -> String {
         )
     } else {
         format!(
-            "process {pid} used luma and left no report: it still runs, was killed, or ended without the C \
-             library, as programs in Go do"
+            "process {pid} used luma and left no report: it still runs, was killed, became another user's, or \
+             ended past exit and _exit, as programs in Go do"
         )
     }
 }
@@ -98,7 +101,8 @@ fn not_loaded(findings: &Findings<'_>) -> String {
         ),
         Ending::Exited(_) => format!(
             "{file} left no report: its environment was cleared on the way (as sudo and env -i do), it became \
-             another program that cannot be preloaded, or it ended without the C library, as programs in Go do"
+             another program that cannot be preloaded, or another user's, or it ended past exit and _exit, as \
+             programs in Go, quick_exit and daemon do"
         ),
     }
 }

@@ -1,7 +1,13 @@
-/* Opens a library with RTLD_DEEPBIND. */
+/* Opens libraries with RTLD_DEEPBIND, one after the other, and has no variable of luma's after the first. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdlib.h>
 
 int main(int count, char **arguments) {
-    return count > 1 && dlopen(arguments[1], RTLD_NOW | RTLD_DEEPBIND) != 0 ? 0 : 50;
+    for (int i = 1; i < count; i++) {
+        if (dlopen(arguments[i], RTLD_NOW | RTLD_DEEPBIND) == NULL)
+            return 50;
+        unsetenv("LUMA_INTERPOSE_DEEPBIND");
+    }
+    return count > 1 ? 0 : 50;
 }

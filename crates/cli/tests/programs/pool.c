@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +29,18 @@ static void end_in_handler(int signal) {
     _exit(9);
 }
 
+/* Ends on a stack for handlers of signals, below which nobody may write. */
+static void end_on_small_stack(size_t size) {
+    const size_t guard = 65536;
+    char *memory = mmap(NULL, guard + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    stack_t small = {.ss_sp = memory + guard, .ss_size = size};
+    struct sigaction action = {.sa_handler = end_in_handler, .sa_flags = SA_ONSTACK};
+    if (memory == MAP_FAILED || mprotect(memory, guard, PROT_NONE) != 0 || sigaltstack(&small, NULL) != 0)
+        exit(30);
+    sigaction(SIGUSR1, &action, NULL);
+    raise(SIGUSR1);
+}
+
 int main(int count, char **arguments) {
     const char *how = count > 1 ? arguments[1] : "";
     *(void **)&allocate = dlsym(RTLD_DEFAULT, "luma_alloc");
@@ -36,6 +49,9 @@ int main(int count, char **arguments) {
         puts("no luma");
         return 20;
     }
+    /* The size that is usual. */
+    if (strcmp(how, "small stack first") == 0)
+        end_on_small_stack(8192);
     if (strcmp(how, "child first") == 0) {
         /* Both allocate, each for itself. */
         if (fork() == 0)
@@ -49,6 +65,9 @@ int main(int count, char **arguments) {
     }
     if (use(100) != 0)
         return 21;
+    /* Twice that: luma as it is tested is not optimized. */
+    if (strcmp(how, "small stack") == 0)
+        end_on_small_stack(16384);
     if (strcmp(how, "_exit") == 0)
         _exit(3);
     if (strcmp(how, "_Exit") == 0)

@@ -25,6 +25,14 @@ int main(int count, char **arguments) {
     }
     puts("ready");
     fflush(stdout);
+    if (count > 1 && strcmp(arguments[1], "group") == 0)
+        kill(0, SIGUSR1);
+    if (count > 1 && strcmp(arguments[1], "child") == 0 && fork() == 0) {
+        kill(0, SIGUSR1);
+        /* It is asked for while somebody may ask whose child it is. */
+        sleep(5);
+        _exit(0);
+    }
     for (int got = 0;; got++) {
         int signal = 0;
         sigwait(&all, &signal);

@@ -4,6 +4,7 @@ use super::door::{Call, Outcome, door};
 use super::look_up::LookUp;
 use crate::{real, report, switch};
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 door! {
     /// Finds a symbol, as the C library's does, but for the names of the table.
@@ -83,6 +84,19 @@ unsafe fn string<'a>(address: usize) -> Option<&'a CStr> {
     (address != 0).then(|| unsafe { CStr::from_ptr(address as *const c_char) })
 }
 
+/// It is read once, as the other variables are: a program may change its environment.
 fn strips_deepbind() -> bool {
-    switch::is_on() && switch::variable(c"LUMA_INTERPOSE_DEEPBIND") == Some(c"strip")
+    const UNREAD: u8 = 0;
+    const KEEPS: u8 = 1;
+    const STRIPS: u8 = 2;
+    static SETTING: AtomicU8 = AtomicU8::new(UNREAD);
+    let mut setting = SETTING.load(Ordering::Relaxed);
+    if setting == UNREAD {
+        setting = match switch::variable(c"LUMA_INTERPOSE_DEEPBIND").map(CStr::to_bytes) {
+            Some(b"strip") => STRIPS,
+            _ => KEEPS,
+        };
+        SETTING.store(setting, Ordering::Relaxed);
+    }
+    switch::is_on() && setting == STRIPS
 }

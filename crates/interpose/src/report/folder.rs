@@ -2,29 +2,66 @@
 
 use super::process;
 use crate::switch;
+use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_int};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The longest path that the system takes, with its NUL.
 const LONGEST: usize = libc::PATH_MAX as usize;
 
-/// The folder's path, with a NUL behind it.
-type Path = [u8; LONGEST];
+/// The folder's path, with a NUL behind it. It does not come by the stack, of which the handler of a signal may
+/// have little.
+struct Path(UnsafeCell<[u8; LONGEST]>);
+
+// SAFETY: whoever takes the state from `UNREAD` to `READING` alone writes to it; it is read once that is done.
+unsafe impl Sync for Path {}
+
+static PATH: Path = Path(UnsafeCell::new([0; LONGEST]));
+static STATE: AtomicU8 = AtomicU8::new(UNREAD);
+
+const UNREAD: u8 = 0;
+const READING: u8 = 1;
+const UNSET: u8 = 2;
+const SET: u8 = 3;
 
 /// What the variable says at the first question, for a program may change its environment. `None`: nothing, or
-/// what cannot be a folder.
+/// what cannot be a folder; or it is just being read, which nobody waits for: it may be this very thread, if a
+/// signal has interrupted it, or one that a forked child does not have.
 fn path() -> Option<&'static CStr> {
-    static PATH: OnceLock<Option<Path>> = OnceLock::new();
-    let path = PATH.get_or_init(|| {
-        let value = switch::variable(c"LUMA_INTERPOSE_REPORT")?.to_bytes();
-        if value.is_empty() || value.len() >= LONGEST {
-            return None;
+    let mut state = STATE.load(Ordering::Acquire);
+    if state == UNREAD {
+        state = read();
+    }
+    if state != SET {
+        return None;
+    }
+    // SAFETY: it was written before it was said to be set, and is not written again; a NUL is behind it.
+    Some(unsafe { CStr::from_ptr(PATH.0.get().cast()) })
+}
+
+/// Reads the variable, unless somebody does already. The state.
+#[cold]
+fn read() -> u8 {
+    if let Err(other) =
+        STATE.compare_exchange(UNREAD, READING, Ordering::Acquire, Ordering::Acquire)
+    {
+        return other;
+    }
+    let value = switch::variable(c"LUMA_INTERPOSE_REPORT").map_or(&b""[..], CStr::to_bytes);
+    let state = if value.is_empty() || value.len() >= LONGEST {
+        UNSET
+    } else {
+        // SAFETY: this thread alone writes, there is room, and the rest stays zero.
+        unsafe {
+            PATH.0
+                .get()
+                .cast::<u8>()
+                .copy_from_nonoverlapping(value.as_ptr(), value.len());
         }
-        let mut path = [0; LONGEST];
-        path[..value.len()].copy_from_slice(value);
-        Some(path)
-    });
-    CStr::from_bytes_until_nul(path.as_ref()?).ok()
+        SET
+    };
+    STATE.store(state, Ordering::Release);
+    state
 }
 
 /// Whether a report is asked for.

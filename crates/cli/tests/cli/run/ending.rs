@@ -173,5 +173,34 @@ fn an_end_inside_a_handler_of_a_signal_never_hangs() {
             stats.is_null() || stats["alloc_calls"].as_u64() >= Some(100),
             "{document:#}"
         );
+        let process = &document["processes"][0];
+        assert_eq!(
+            stats.is_null(),
+            process["figures"].is_null(),
+            "{document:#}"
+        );
+    }
+}
+
+/// Such a stack has no room for what is written.
+#[test]
+fn an_end_on_a_small_stack_for_signals_is_an_end() {
+    if !can_compile() {
+        return;
+    }
+    let pool = program("pool");
+    for how in ["small stack", "small stack first"] {
+        let (finished, document) = reported(&["--fake"], &[&pool, how]);
+        assert_eq!(
+            finished.status.code(),
+            Some(9),
+            "{how}: {}",
+            finished.stderr
+        );
+        assert_eq!(
+            document["processes"].as_array().unwrap().len(),
+            1,
+            "{how}: {document:#}"
+        );
     }
 }

@@ -94,6 +94,14 @@ fn what_was_preloaded_before_stays() {
     assert_eq!(list.len(), 2);
     assert!(list[0].ends_with("/libluma_interpose.so"), "{list:?}");
     assert_eq!(Path::new(list[1]), before);
+
+    // But for luma's own, which a run in a run has.
+    let own = luma().with_file_name("libluma_interpose.so");
+    let (own, before) = (own.display(), before.display());
+    let both = format!("{own} {before}:/other/libluma_interpose.so");
+    let preloaded = environment(&[], &[("LD_PRELOAD", &both)]);
+    let list: Vec<&str> = preloaded["LD_PRELOAD"].split(':').collect();
+    assert_eq!(list, [&*own.to_string(), &*before.to_string()]);
 }
 
 #[test]

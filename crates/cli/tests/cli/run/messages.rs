@@ -110,3 +110,18 @@ fn a_report_that_fails_at_the_end_leaves_the_exit_status() {
     let told = "luma: /dev/full: the report cannot be written: ";
     assert!(finished.stderr.starts_with(told), "{}", finished.stderr);
 }
+
+/// Nor is what happens to the message.
+#[test]
+fn standard_error_that_is_full_leaves_the_exit_status() {
+    let full = |arguments: &[&str]| {
+        let mut command = super::luma_run(arguments);
+        command.stderr(fs::File::options().write(true).open("/dev/full").unwrap());
+        command.status().unwrap().code()
+    };
+    let program = ["--report", "/dev/full", "--", "sh", "-c", "exit 3"];
+    assert_eq!(full(&program), Some(3));
+    assert_eq!(full(&["--", "sh", "-c", "exit 4"]), Some(4));
+    assert_eq!(full(&["no-such-program"]), Some(127));
+    assert_eq!(full(&["--library", "/no/such.so", "true"]), Some(125));
+}

@@ -154,6 +154,44 @@ fn every_process_is_told_of() {
 }
 
 #[test]
+fn a_command_line_is_one_line_of_a_terminal() {
+    if !can_compile() {
+        return;
+    }
+    let (pool, long) = (program("pool"), "x".repeat(5000));
+    let finished = run(&["--fake", "--", &pool, "", "a\nb\x1b[31m", &long]);
+    let mut lines = finished.stderr.lines();
+    let told = lines.find(|line| line.starts_with("process ")).unwrap();
+    assert!(told.contains(&format!(" {pool}  a b [31m xxx")), "{told}");
+    assert!(told.ends_with("xxx...") && told.len() < 300, "{told}");
+    assert!(
+        lines.next().unwrap().starts_with("calls "),
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
+fn a_run_inside_a_run_is_told_by_both() {
+    if !can_compile() {
+        return;
+    }
+    let pool = program("pool");
+    let inner = super::luma().to_str().unwrap();
+    let (finished, document) = reported(&["--fake"], &[inner, "run", "--", &pool]);
+    let told = |text: &str| {
+        text.matches("calls        100 allocations, 100 frees")
+            .count()
+    };
+    assert_eq!(told(&finished.stderr), 1, "{}", finished.stderr);
+    assert_eq!(document["why"].as_array().unwrap().len(), 0, "{document:#}");
+    let processes = document["processes"].as_array().unwrap();
+    let allocs = |process: &serde_json::Value| process["figures"]["alloc_calls"].as_u64();
+    let all: u64 = processes.iter().filter_map(allocs).sum();
+    assert_eq!((processes.len(), all), (2, 100), "{document:#}");
+}
+
+#[test]
 fn any_command_line_is_told() {
     if !can_compile() {
         return;

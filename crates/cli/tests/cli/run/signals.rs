@@ -118,6 +118,73 @@ fn a_program_that_stops_stops_luma() {
     assert_eq!(running.child.wait().unwrap().code(), Some(7));
 }
 
+/// What the program sends to its group, of which luma is one, it has already.
+#[test]
+fn a_signal_to_the_program_s_own_group_comes_once() {
+    if !can_compile() {
+        return;
+    }
+    let signals = program("signals");
+    for sender in ["group", "child"] {
+        let mut running = Running::start(&["--quiet", "--", &signals, sender]);
+        assert_eq!(running.line(), "ready");
+        assert_eq!(running.line(), format!("got {}", libc::SIGUSR1));
+        // Whatever else luma might pass on comes before this.
+        running.send(libc::SIGUSR2);
+        assert_eq!(running.child.wait().unwrap().code(), Some(1), "{sender}");
+    }
+}
+
+/// A clock outlives `exec`, so that it may be one that somebody set for the program.
+#[test]
+fn a_clock_that_was_set_before_luma_ends_the_program() {
+    let mut command = luma_run(&["--quiet", "--", "sleep", "60"]);
+    // SAFETY: the function makes a system call only.
+    unsafe {
+        command.pre_exec(|| {
+            libc::alarm(1);
+            Ok(())
+        });
+    }
+    let status = command.status().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGALRM));
+}
+
+#[test]
+fn ignored_signals_stay_ignored() {
+    let ignored = |command: &mut Command| {
+        // SAFETY: the function makes system calls only.
+        unsafe {
+            command.pre_exec(|| {
+                for signal in [libc::SIGPIPE, libc::SIGHUP, libc::SIGCHLD] {
+                    libc::signal(signal, libc::SIG_IGN);
+                }
+                Ok(())
+            });
+        }
+        super::tools::run(command, super::RUN_TIME).stdout
+    };
+    let program = ["grep", "SigIgn", "/proc/self/status"];
+    let plain = ignored(super::tools::command(program[0]).args(&program[1..]));
+    assert!(plain.starts_with("SigIgn:"), "{plain}");
+    assert_eq!(ignored(luma_run(&["--quiet", "--"]).args(program)), plain);
+}
+
+/// Only the session's first process is told of it, which luma is where `ssh` or a container starts it.
+#[test]
+fn a_terminal_that_is_hung_up_ends_the_program() {
+    let mut seen = Seen::start(luma_run(&[
+        "--quiet",
+        "--",
+        "sh",
+        "-c",
+        "echo ready; exec sleep 60",
+    ]));
+    seen.until("ready");
+    seen.terminal = fs::File::open("/dev/null").unwrap();
+    assert_eq!(seen.child.wait().unwrap().signal(), Some(libc::SIGHUP));
+}
+
 /// The two ends of a terminal.
 fn terminal() -> (OwnedFd, OwnedFd) {
     let (mut master, mut slave) = (0, 0);
@@ -131,6 +198,8 @@ fn terminal() -> (OwnedFd, OwnedFd) {
             ptr::null(),
         );
         assert_eq!(made, 0, "{}", io::Error::last_os_error());
+        // Whoever has it keeps the terminal from being hung up.
+        libc::fcntl(master, libc::F_SETFD, libc::FD_CLOEXEC);
         (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave))
     }
 }

@@ -129,6 +129,24 @@ fn a_driver_that_gives_nothing() {
     );
 }
 
+/// However that was asked for, it is no want that needs a reason.
+#[test]
+fn a_mode_that_is_off() {
+    if !can_compile() {
+        return;
+    }
+    let driver = program("driver");
+    for (options, variable) in [(&["--fake", "--off"][..], "on"), (&["--fake"], "off")] {
+        let mut command = super::luma_run(options);
+        command
+            .args(["--", &driver])
+            .env("LUMA_INTERPOSE", variable);
+        let finished = super::tools::run(&mut command, super::RUN_TIME);
+        let told = format!("off          all calls of {driver} went to the driver\n");
+        assert!(finished.stderr.ends_with(&told), "{}", finished.stderr);
+    }
+}
+
 #[test]
 fn a_library_that_is_opened_past_luma() {
     if !can_compile() {
@@ -146,6 +164,13 @@ fn a_library_that_is_opened_past_luma() {
     assert!(told[0].contains("--strip-deepbind"), "{told:?}");
     only(
         &reasons(&["--fake", "--strip-deepbind"], &[&deepbind, library]),
+        &["used no CUDA"],
+    );
+    // It stays so, whatever the program does to its environment.
+    let other = luma().with_file_name("libluma.so");
+    let both = [&*deepbind, other.to_str().unwrap(), library];
+    only(
+        &reasons(&["--fake", "--strip-deepbind"], &both),
         &["used no CUDA"],
     );
 }
