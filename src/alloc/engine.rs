@@ -26,7 +26,7 @@ pub struct Request {
     /// Only chunks freed at this time or before may be used (the safe frontier of XLA's
     /// `BFCAllocator`); `None`: any.
     pub usable_at: Option<u64>,
-    /// Only chunks of this lane, and of [`ANYONE`](super::chunk::ANYONE), may be used. Of no meaning
+    /// Only chunks of this lane, and of [`ANYONE`], may be used. Of no meaning
     /// while the engine is not separate.
     pub lane: Lane,
 }
