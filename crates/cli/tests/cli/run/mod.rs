@@ -11,6 +11,7 @@ mod why;
 use super::tools::{self, Finished};
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock};
@@ -29,10 +30,20 @@ fn luma() -> &'static Path {
     })
 }
 
-/// `luma run` with these arguments, not yet started.
+/// `luma run` with these arguments, not yet started. No signal is ignored in it, as those are that nohup or a
+/// service manager has the tests ignore.
 fn luma_run(arguments: &[&str]) -> Command {
     let mut command = tools::command(luma());
     command.arg("run").args(arguments);
+    // SAFETY: the function makes system calls only.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGPIPE] {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
+    }
     command
 }
 
