@@ -156,6 +156,10 @@ fn ignored_signals_stay_ignored() {
         // SAFETY: the function makes system calls only.
         unsafe {
             command.pre_exec(|| {
+                // What the tests themselves ignore, as in the background of a script, is another matter.
+                for signal in [libc::SIGINT, libc::SIGQUIT] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
                 for signal in [libc::SIGPIPE, libc::SIGHUP, libc::SIGCHLD] {
                     libc::signal(signal, libc::SIG_IGN);
                 }
