@@ -20,5 +20,5 @@ assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device) == 0
 assert driver.cuCtxSetCurrent(context) == 0
 assert driver.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(1000)) == 0
 assert driver.cuMemFree_v2(address) == 0
-assert "luma" not in file_of(driver.cuInit)
+assert "luma_interpose" not in file_of(driver.cuInit)
 print("luma" if "luma_interpose" in file_of(driver.cuMemAlloc_v2) else "driver")
