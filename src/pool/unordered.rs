@@ -326,8 +326,8 @@ impl Pool {
     }
 
     /// For a request that failed for want of memory: waits for all work, for as long as it takes, if memory is
-    /// there that was freed unordered and waits for work, and so many bytes are possible at all. The driver's `cuMemFree` would have waited so. `false`:
-    /// there is none, or requests are not to wait at all.
+    /// there that was freed unordered and waits for work, and so many bytes are possible at all. The driver's
+    /// `cuMemFree` would have waited so. `false`: there is none, or requests are not to wait at all.
     ///
     /// # Errors
     /// As [`Pool::wait_for_work`].

@@ -2,6 +2,7 @@
 
 mod doctor;
 mod generate;
+mod headings;
 mod measure;
 mod planning;
 mod pool;

@@ -5,8 +5,8 @@ mod environment;
 mod library;
 mod machine;
 
+use crate::headings::Page;
 use std::env;
-use std::fmt::Write as _;
 use std::io::Write;
 
 use anyhow::Result;
@@ -109,21 +109,5 @@ impl Findings {
             page.line("result", "luma works here");
         }
         page.text
-    }
-}
-
-/// Lines under headings that are not repeated.
-#[derive(Default)]
-struct Page {
-    text: String,
-    heading: &'static str,
-}
-
-impl Page {
-    fn line(&mut self, heading: &'static str, line: &str) {
-        let shown = if self.heading == heading { "" } else { heading };
-        self.heading = heading;
-        // Writing into a string cannot fail.
-        let _ = writeln!(self.text, "{shown:<12} {line}");
     }
 }

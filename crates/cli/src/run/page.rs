@@ -1,5 +1,6 @@
 //! The report as text.
 
+use crate::headings::Page;
 use std::fmt::Write;
 
 use super::document::Document;
@@ -161,22 +162,6 @@ fn duration(ns: f64) -> String {
         _ => 2,
     };
     format!("{number:.digits$} {name}")
-}
-
-/// Lines under headings that are not repeated.
-#[derive(Default)]
-struct Page {
-    text: String,
-    heading: &'static str,
-}
-
-impl Page {
-    fn line(&mut self, heading: &'static str, line: &str) {
-        let shown = if self.heading == heading { "" } else { heading };
-        self.heading = heading;
-        // Writing into a string cannot fail.
-        let _ = writeln!(self.text, "{shown:<12} {line}");
-    }
 }
 
 #[cfg(test)]
