@@ -5,6 +5,7 @@
 //! integer ids, so that links take four bytes and a chunk is one cache line.
 
 use super::host_memory::HostMemoryExhausted;
+use super::window::Extent;
 
 /// Names a chunk in its [`Chunks`] table.
 pub type ChunkId = u32;
@@ -99,6 +100,14 @@ impl Chunk {
     /// One past its last address.
     pub fn end(&self) -> u64 {
         self.addr + self.size
+    }
+
+    /// Its addresses.
+    pub fn extent(&self) -> Extent {
+        Extent {
+            from: self.addr,
+            to: self.end(),
+        }
     }
 
     /// The bytes that the caller asked for; of a live chunk.

@@ -214,8 +214,6 @@ impl Engine {
         let mut fits = false;
         // What can be given back, or is being brought or given back.
         let mut supply = available;
-        // The longest row that mapping a hole could make use of.
-        let mut beside = 0;
         self.for_each_run(is_spare, |run| {
             fits |= run.aligned_start(request).is_some();
             let region = &self.regions[self.chunks[run.first].region];
@@ -228,28 +226,47 @@ impl Engine {
             } else {
                 supply = supply.saturating_add(self.marked_in(run));
             }
-            if region.paged {
-                beside = beside.max(run.size());
-            }
         });
         for region in self.regions.hidden_ids() {
             supply = supply.saturating_add(self.mapped_bytes(region));
         }
-        // A hole has a row on either side.
-        let beside = if pages.is_some() {
-            beside.saturating_mul(2)
-        } else {
-            0
-        };
-        fits || supply.saturating_add(beside) >= request.size
+        if fits || supply >= request.size {
+            return true;
+        }
+        if pages.is_none() {
+            return false;
+        }
+        // The most memory between two live blocks of a range, which mapping the holes there could make use
+        // of.
+        let mut between = 0;
+        self.for_each_run(
+            |chunk| chunk.state != State::Live,
+            |run| {
+                if self.regions[self.chunks[run.first].region].paged {
+                    between = between.max(run.size() - self.holes_in(run));
+                }
+            },
+        );
+        supply.saturating_add(between) >= request.size
+    }
+
+    /// The addresses without memory in a row.
+    fn holes_in(&self, run: Run) -> u64 {
+        self.sum_in(run, |state| state == State::Hole)
     }
 
     /// The bytes in a row that backend calls in progress are about.
     fn marked_in(&self, run: Run) -> u64 {
+        self.sum_in(run, |state| {
+            matches!(state, State::Mapping | State::Unmapping)
+        })
+    }
+
+    fn sum_in(&self, run: Run, wanted: impl Fn(State) -> bool) -> u64 {
         let (mut bytes, mut id) = (0, run.first);
         loop {
             let chunk = &self.chunks[id];
-            if matches!(chunk.state, State::Mapping | State::Unmapping) {
+            if wanted(chunk.state) {
                 bytes += chunk.size;
             }
             if id == run.last {

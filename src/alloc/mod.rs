@@ -20,10 +20,13 @@
 //! - [`gather`]: requests served from adjacent free chunks of several lanes;
 //! - [`supply`]: regions coming and going;
 //! - [`what_if`]: what would make a refused request fit;
+//! - [`window`]: places for a request among free memory and addresses without memory;
 //! - [`paging`]: ranges of addresses that get and lose memory by pages;
+//! - [`anywhere`]: the last look at ranges, over every place that there is;
 //! - [`check`]: the invariants, all of them.
 
 pub mod address_map;
+pub mod anywhere;
 pub mod bins;
 pub mod check;
 pub mod chunk;
@@ -43,6 +46,7 @@ pub mod supply;
 mod tree;
 mod trie;
 pub mod what_if;
+pub mod window;
 
 pub use chunk::{ANYONE, ChunkId, HOME, Lane};
 pub use engine::{Block, Engine, Located, NotLive, Request, Usage};

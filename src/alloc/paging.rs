@@ -12,7 +12,9 @@
 
 use super::chunk::{Chunk, ChunkId, NIL, State};
 use super::engine::{Engine, Request};
-use super::host_memory::HostMemoryExhausted;
+use super::host_memory::{HostMemoryExhausted, TryPush};
+use super::region::RegionId;
+use super::window::Extent;
 use crate::backend::Pages;
 use crate::size::{round_down, round_up};
 
@@ -32,13 +34,12 @@ pub struct Span {
 pub enum MapPlan {
     /// With this much mapped, the request fits.
     Map(Span),
-    /// With `bytes` mapped the request would fit, but fewer are available. `beside` are the free
-    /// chunks that it would grow from, which must stay as they are.
+    /// With `bytes` mapped the request would fit, but fewer are available.
     Short {
         /// The bytes that it takes.
         bytes: u64,
-        /// Free chunks that the plan counts on, or `NIL`.
-        beside: [ChunkId; 2],
+        /// Where the request would lie, if it takes free memory there, which must stay.
+        kept: Extent,
     },
     /// No range has the addresses.
     NoRange,
@@ -51,7 +52,8 @@ struct Place {
     from: u64,
     /// Where mapping must reach.
     to: u64,
-    beside: [ChunkId; 2],
+    /// Where the request would lie, if it takes free memory there.
+    kept: Extent,
 }
 
 impl Engine {
@@ -89,30 +91,6 @@ impl Engine {
         self.map_place(&place, request, pages, step, available)
     }
 
-    /// As [`Engine::plan_map`], over every hole: the least that must be mapped anywhere. For the
-    /// last try before a request fails.
-    pub fn plan_map_exhaustively(
-        &mut self,
-        request: &Request,
-        pages: Pages,
-        available: u64,
-    ) -> Result<MapPlan, HostMemoryExhausted> {
-        let mut best: Option<Place> = None;
-        self.holes.for_each_at_least(&self.chunks, 0, |hole| {
-            let Some(place) = self.place_in(hole, request, pages, true) else {
-                return;
-            };
-            let cost = |place: &Place| (place.to - place.from, place.from);
-            if best.as_ref().is_none_or(|best| cost(&place) < cost(best)) {
-                best = Some(place);
-            }
-        });
-        match best {
-            Some(place) => self.map_place(&place, request, pages, None, available),
-            None => Ok(MapPlan::NoRange),
-        }
-    }
-
     fn map_place(
         &mut self,
         place: &Place,
@@ -125,7 +103,7 @@ impl Engine {
         if least > available {
             return Ok(MapPlan::Short {
                 bytes: least,
-                beside: place.beside,
+                kept: place.kept,
             });
         }
         self.chunks.reserve(2)?;
@@ -178,16 +156,54 @@ impl Engine {
         } else {
             return None;
         };
-        let beside = [
-            prev.unwrap_or(NIL),
-            next.filter(|_| end > chunk.end()).unwrap_or(NIL),
-        ];
+        let takes_memory = prev.is_some() || end > chunk.end();
+        let kept = if takes_memory {
+            Extent {
+                from: start,
+                to: end,
+            }
+        } else {
+            Extent::EMPTY
+        };
         (from < to).then_some(Place {
             hole,
             from,
             to,
-            beside,
+            kept,
         })
+    }
+
+    /// Marks what a place for a request takes of holes: for the backend's pages, from `within.from` to
+    /// `within.to`.
+    pub(super) fn mark_holes(
+        &mut self,
+        region: RegionId,
+        within: Extent,
+        pages: Pages,
+    ) -> Result<Vec<Span>, HostMemoryExhausted> {
+        let mut holes = Vec::new();
+        let mut id = self.regions[region].first;
+        while id != NIL && self.chunks[id].addr < within.to {
+            let chunk = &self.chunks[id];
+            if chunk.state == State::Hole && chunk.end() > within.from {
+                holes.try_push(id)?;
+            }
+            id = chunk.next;
+        }
+        // Only the first and the last are divided.
+        self.chunks.reserve(2)?;
+        let mut spans = Vec::new();
+        spans
+            .try_reserve_exact(holes.len())
+            .map_err(|_| HostMemoryExhausted)?;
+        for hole in holes {
+            let chunk = &self.chunks[hole];
+            let from = round_down(within.from, pages.map).max(chunk.addr);
+            let to = round_up(within.to, pages.map).unwrap_or(u64::MAX);
+            let bytes = to.min(chunk.end()) - from;
+            spans.push(self.mark_mapping(hole, from, bytes));
+        }
+        Ok(spans)
     }
 
     fn mark_mapping(&mut self, hole: ChunkId, from: u64, bytes: u64) -> Span {
@@ -233,23 +249,21 @@ impl Engine {
     }
 
     /// Chooses whole free pages of `page` bytes, `bytes` or a little more in sum, from the largest
-    /// free chunks, and marks them: if the engine is separate, of those that are anyone's. Leaves the
-    /// chunks in `beside` alone. `bytes` of `None`: all there are. Empty: there are not so many.
+    /// free chunks, and marks them: if the engine is separate, of those that are anyone's. What lies in
+    /// `kept` stays. `bytes` of `None`: all there are. Empty: there are not so many.
     pub fn plan_unmap(
         &mut self,
         bytes: Option<u64>,
         page: u64,
-        beside: [ChunkId; 2],
+        kept: Extent,
     ) -> Result<Vec<Span>, HostMemoryExhausted> {
         let free = self.index(self.fresh_lane());
         let mut candidates = free.ids_at_least(&self.chunks, page, |id| {
-            !beside.contains(&id)
-                && self.regions[self.chunks[id].region].paged
-                && self.whole_pages(id, page).1 > 0
+            self.regions[self.chunks[id].region].paged && self.pages_outside(id, page, kept).1 > 0
         })?;
         let supply: u64 = candidates
             .iter()
-            .map(|&id| self.whole_pages(id, page).1)
+            .map(|&id| self.pages_outside(id, page, kept).1)
             .sum();
         let mut missing = bytes.unwrap_or(supply);
         if supply < missing {
@@ -258,7 +272,7 @@ impl Engine {
         // The largest first, and of equal ones the highest, so that few calls are made and low
         // addresses stay in use.
         candidates.sort_unstable_by_key(|&id| {
-            std::cmp::Reverse((self.whole_pages(id, page).1, self.chunks[id].addr))
+            std::cmp::Reverse((self.pages_outside(id, page, kept).1, self.chunks[id].addr))
         });
         self.chunks.reserve(2 * candidates.len())?;
         let mut spans = Vec::new();
@@ -269,7 +283,7 @@ impl Engine {
             if missing == 0 {
                 break;
             }
-            let (from, available) = self.whole_pages(id, page);
+            let (from, available) = self.pages_outside(id, page, kept);
             let taken = round_up(missing.min(available), page).unwrap_or(available);
             missing = missing.saturating_sub(taken);
             spans.push(self.mark_unmapping(id, from + available - taken, taken));
@@ -320,11 +334,19 @@ impl Engine {
         self.holes.insert(&mut self.chunks, id);
     }
 
-    /// Where the whole pages of a free chunk begin, and their bytes.
-    fn whole_pages(&self, id: ChunkId, page: u64) -> (u64, u64) {
-        let chunk = &self.chunks[id];
-        let from = round_up(chunk.addr, page).unwrap_or(u64::MAX);
-        (from, round_down(chunk.end(), page).saturating_sub(from))
+    /// Where the whole pages of a free chunk begin that lie outside of `kept`, and their bytes. Of a
+    /// chunk that `kept` begins in, what lies before; of one that it ends in, what lies behind.
+    fn pages_outside(&self, id: ChunkId, page: u64, kept: Extent) -> (u64, u64) {
+        let extent = self.chunks[id].extent();
+        let outside = if extent.to <= kept.from || kept.to <= extent.from {
+            extent
+        } else if extent.from < kept.from {
+            extent.before(kept.from)
+        } else {
+            extent.behind(kept.to)
+        };
+        let from = round_up(outside.from, page).unwrap_or(u64::MAX);
+        (from, outside.whole_pages(page))
     }
 
     /// The memory that can be given back now: idle regions, and whole free pages of `page` bytes
@@ -338,7 +360,7 @@ impl Engine {
         free.for_each_at_least(&self.chunks, page, |id| {
             let region = &self.regions[self.chunks[id].region];
             if region.paged && !region.is_idle() {
-                pages += self.whole_pages(id, page).1;
+                pages += self.chunks[id].extent().whole_pages(page);
             }
         });
         self.idle_bytes() + pages

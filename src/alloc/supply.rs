@@ -6,6 +6,7 @@ use super::engine::Engine;
 use super::host_memory::HostMemoryExhausted;
 use super::policy::Policy;
 use super::region::{Region, RegionId};
+use super::window::Extent;
 use crate::size::GRAIN;
 
 /// Why a region was not added.
@@ -91,6 +92,12 @@ impl Engine {
     /// Whether a region gets and loses memory by pages.
     pub fn is_paged(&self, id: RegionId) -> bool {
         self.regions[id].paged
+    }
+
+    /// Whether addresses lie in a region.
+    pub fn holds(&self, id: RegionId, addresses: Extent) -> bool {
+        let region = &self.regions[id];
+        region.base <= addresses.from && addresses.from < region.end()
     }
 
     /// The rules that it follows.

@@ -1,12 +1,13 @@
 #![forbid(unsafe_code)]
-//! What would make a refused request fit. Nothing is changed; all of it is linear in the number of
-//! chunks, and for messages.
+//! What would make a refused request fit. Nothing is changed and no memory is taken; all of it is linear
+//! in the number of chunks, and for messages.
 
-use super::chunk::{Chunk, ChunkId, NIL, State};
+use super::chunk::{ChunkId, NIL, State};
 use super::engine::{Block, Engine, Request};
 use super::region::RegionId;
+use super::window::{Extent, Window, for_each_window};
 use crate::backend::Pages;
-use crate::size::{round_down, round_up};
+use crate::size::round_up;
 
 /// What a pool may do to grow.
 #[derive(Clone, Copy, Debug)]
@@ -26,65 +27,85 @@ pub struct Means {
 pub struct Need {
     /// The bytes that it takes where no free block helps.
     pub alone: u64,
-    /// The place in a range where it takes the least, with the free blocks beside that.
-    pub place: Option<Place>,
-    /// The bytes that can be given back for it, and asked for again.
+    /// The bytes that can be given back for that, and asked for again.
     pub reclaimable: u64,
+    /// The least that it takes at any place of a range, once what helps is given back elsewhere.
+    pub beside: Option<u64>,
 }
 
-/// Addresses without memory that a request could be put into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The memory that it would take.
-    pub cost: u64,
-    hole: ChunkId,
-    /// The free chunks that it would use beside that, or `NIL`.
-    sides: [ChunkId; 2],
+/// Bytes that can be given back.
+#[derive(Clone, Copy)]
+struct Reclaimable {
+    /// By pages as they are given back first.
+    first: u64,
+    /// By the finest ones.
+    finest: u64,
 }
 
-/// The free memory around a live block, and what is behind it.
-struct Run {
-    from: u64,
-    to: u64,
-    /// The free chunks on either side, or `NIL`.
-    sides: [ChunkId; 2],
-    /// The chunks before and after them, or `NIL`.
-    around: [ChunkId; 2],
-}
+/// The least prices of places in different rows, ascending, each with the number of its row.
+#[derive(Default)]
+struct Prices([Option<(u64, usize)>; 3]);
 
-/// What can be given back of a region as it is.
-struct Idle {
-    /// Bytes that can be given back.
-    bytes: u64,
-    /// Bytes that can be given back once one certain block is free, if it is the last one.
-    if_last: u64,
-}
+impl Prices {
+    fn note(&mut self, price: u64, row: usize) {
+        let mut new = (price, row);
+        for place in &mut self.0 {
+            match place {
+                Some(old) if old.1 == new.1 => {
+                    *old = new.min(*old);
+                    return;
+                }
+                Some(old) if old.0 <= new.0 => {}
+                Some(old) => std::mem::swap(old, &mut new),
+                None => {
+                    *place = Some(new);
+                    return;
+                }
+            }
+        }
+    }
 
-/// What is given back in extremity.
-struct Finest {
-    page: u64,
-    reclaimable: u64,
-}
-
-fn whole_pages(from: u64, to: u64, page: u64) -> u64 {
-    let first = round_up(from, page).unwrap_or(u64::MAX);
-    round_down(to, page).saturating_sub(first)
-}
-
-fn fits(request: &Request, from: u64, to: u64) -> bool {
-    round_up(from, request.align)
-        .and_then(|start| start.checked_add(request.size))
-        .is_some_and(|end| end <= to)
-}
-
-impl Means {
-    /// The pages that are given back first.
-    fn page(&self) -> Option<u64> {
-        self.pages.map(|pages| pages.unmap)
+    /// The least outside of two rows.
+    fn outside(&self, rows: [usize; 2]) -> Option<u64> {
+        let mut prices = self.0.iter().flatten();
+        prices
+            .find(|(_, row)| !rows.contains(row))
+            .map(|&(price, _)| price)
     }
 }
 
+impl Means {
+    /// What there must be for a place in a range: if free memory is given back, together with that.
+    /// `edges`: those of the range.
+    fn price(&self, window: &Window, edges: u64) -> u64 {
+        if self.gives_back {
+            window.price().saturating_add(edges)
+        } else {
+            window.cost
+        }
+    }
+}
+
+fn fits(request: &Request, within: Extent) -> bool {
+    round_up(within.from, request.align)
+        .and_then(|start| start.checked_add(request.size))
+        .is_some_and(|end| end <= within.to)
+}
+
 impl Engine {
+    fn reclaimable_by(&self, means: &Means) -> Reclaimable {
+        if !means.gives_back {
+            return Reclaimable {
+                first: 0,
+                finest: 0,
+            };
+        }
+        Reclaimable {
+            first: self.reclaimable(means.pages.map(|pages| pages.unmap)),
+            finest: self.reclaimable(means.pages.map(|pages| pages.finest)),
+        }
+    }
+
     /// What a request that no free block holds takes.
     pub fn need(&self, request: &Request, means: &Means) -> Need {
         let segment = if request.align <= means.segment_align {
@@ -95,302 +116,176 @@ impl Engine {
         let alone = means.pages.map_or(segment, |pages| {
             round_up(request.size, pages.map).map_or(segment, |paged| paged.min(segment))
         });
-        let mut place: Option<Place> = None;
-        if let Some(pages) = means.pages {
-            self.holes.for_each_at_least(&self.chunks, 0, |hole| {
-                let chunk = &self.chunks[hole];
-                let sides = [self.free_side(chunk.prev), self.free_side(chunk.next)];
-                let begin = sides[0].map_or(chunk.addr, |side| side.addr);
-                let end = sides[1].map_or(chunk.end(), Chunk::end);
-                let Some(cost) = cost_around(chunk, begin, end, request, pages) else {
-                    return;
-                };
-                if place.is_none_or(|least| cost < least.cost) {
-                    place = Some(Place {
-                        cost,
-                        hole,
-                        sides: [chunk.prev, chunk.next],
-                    });
-                }
-            });
-        }
+        let reclaimable = self.reclaimable_by(means);
+        let mut beside: Option<u64> = None;
+        self.for_each_price(request, means, |_, price| {
+            let need = price.saturating_sub(reclaimable.finest);
+            beside = Some(beside.map_or(need, |least| least.min(need)));
+        });
         Need {
             alone,
-            place,
-            reclaimable: if means.gives_back {
-                self.reclaimable(means.page())
-            } else {
-                0
-            },
+            reclaimable: reclaimable.first,
+            beside,
+        }
+    }
+
+    /// Visits the places of all ranges: the number of the row, and what there must be for it.
+    fn for_each_price(&self, request: &Request, means: &Means, mut visit: impl FnMut(usize, u64)) {
+        let Some(pages) = means.pages else {
+            return;
+        };
+        let mut number = 0;
+        for region in self.regions.ids() {
+            let is_range = self.regions[region].paged;
+            let edges = self.edges(region, pages.finest);
+            for row in self.rows(region) {
+                if is_range {
+                    for_each_window(row, request, pages, |window| {
+                        if window.cost > 0 {
+                            visit(number, means.price(&window, edges));
+                        }
+                    });
+                }
+                number += 1;
+            }
         }
     }
 
     /// The smallest live block of those that would make room for a refused request if they were free,
-    /// each by itself: with the free blocks beside it, with addresses behind it that get memory, or by
-    /// what it lets the pool give back and ask for anew. Each that it gives is enough; that there is
-    /// none does not mean that none is.
+    /// each by itself: with the free blocks beside it, with addresses there that get memory, or by what it
+    /// lets the pool give back and ask for anew. Each that it gives is enough.
     pub fn smallest_block_to_free(&self, request: &Request, means: &Means) -> Option<Block> {
         let need = self.need(request, means);
-        // What is lacking once everything is given back; `None`: giving back is not done.
-        let missing = means.gives_back.then(|| {
-            let budget = means.available.saturating_add(need.reclaimable);
-            need.alone.saturating_sub(budget)
-        });
-        let elsewhere = self.reclaimable_beside_ranges(means);
-        let finest = means
-            .pages
-            .filter(|pages| means.gives_back && pages.finest < pages.unmap)
-            .map(|pages| Finest {
-                page: pages.finest,
-                reclaimable: self.reclaimable(Some(pages.finest)),
-            });
+        let now = self.reclaimable_by(means);
+        let mut prices = Prices::default();
+        self.for_each_price(request, means, |row, price| prices.note(price, row));
         let mut smallest: Option<Block> = None;
+        let mut number = 0;
         for region in self.regions.ids() {
-            let idle = self.idle_part(region, means.page());
-            let mut at = self.regions[region].first;
-            while at != NIL {
+            let mut first = self.regions[region].first;
+            loop {
+                let at = self.row_end(first);
+                if at == NIL {
+                    break;
+                }
                 let chunk = &self.chunks[at];
-                let (id, size) = (at, chunk.size);
-                at = chunk.next;
-                if chunk.state != State::Live || smallest.is_some_and(|block| block.size <= size) {
-                    continue;
+                let is_smaller = smallest.is_none_or(|block| chunk.size < block.size);
+                if chunk.state == State::Live && is_smaller {
+                    let then = self.reclaimable_without(region, at, means, now);
+                    // What both rows beside it offer is looked at together with it.
+                    let price = prices.outside([number, number + 1]);
+                    let alone = need.alone <= means.available.saturating_add(then.first);
+                    let elsewhere = price
+                        .is_some_and(|price| price <= means.available.saturating_add(then.finest));
+                    if means.gives_back && (alone || elsewhere)
+                        || self.fits_without(region, first, at, request, means, then.finest)
+                    {
+                        smallest = Some(Block {
+                            addr: chunk.addr,
+                            size: chunk.size,
+                        });
+                    }
                 }
-                let run = self.run_around(id);
-                let is_enough = fits(request, run.from, run.to)
-                    || missing.is_some_and(|missing| {
-                        self.gained(region, &run, &idle, means.page()) >= missing
-                    })
-                    || self.grows(region, &run, &idle, request, means, &need, elsewhere)
-                    || finest.as_ref().is_some_and(|finest| {
-                        self.grows_by_finest(&run, request, means, &need, finest)
-                    });
-                if is_enough {
-                    smallest = Some(Block {
-                        addr: chunk.addr,
-                        size,
-                    });
-                }
+                number += 1;
+                first = chunk.next;
             }
+            number += 1;
         }
         smallest
     }
 
-    fn free_side(&self, id: ChunkId) -> Option<&Chunk> {
-        (id != NIL)
-            .then(|| &self.chunks[id])
-            .filter(|chunk| chunk.state == State::Free && chunk.tag == self.fresh_lane())
-    }
-
-    fn run_around(&self, id: ChunkId) -> Run {
+    /// The free memory around a live chunk, with it, and the whole pages of that on either side.
+    fn merged(&self, id: ChunkId, page: u64) -> (Extent, u64) {
         let chunk = &self.chunks[id];
-        let (before, behind) = (self.free_side(chunk.prev), self.free_side(chunk.next));
-        Run {
-            from: before.map_or(chunk.addr, |side| side.addr),
-            to: behind.map_or(chunk.end(), Chunk::end),
-            sides: [
-                before.map_or(NIL, |_| chunk.prev),
-                behind.map_or(NIL, |_| chunk.next),
-            ],
-            around: [
-                before.map_or(chunk.prev, |side| side.prev),
-                behind.map_or(chunk.next, |side| side.next),
-            ],
-        }
-    }
-
-    /// What can be given back of a region now, and if its last block were free.
-    fn idle_part(&self, id: RegionId, page: Option<u64>) -> Idle {
-        let region = &self.regions[id];
-        let is_last = region.live == 1 && region.busy == 0;
-        if !region.paged {
-            return Idle {
-                bytes: 0,
-                if_last: if is_last { region.span } else { 0 },
-            };
-        }
-        let mut idle = Idle {
-            bytes: 0,
-            if_last: 0,
-        };
-        let mut at = region.first;
-        while at != NIL {
-            let chunk = &self.chunks[at];
-            match (chunk.state, page) {
-                (State::Free, Some(page)) => {
-                    idle.bytes += whole_pages(chunk.addr, chunk.end(), page);
-                    idle.if_last += chunk.size;
-                }
-                (State::Live, _) => idle.if_last += chunk.size,
-                _ => {}
+        let (mut extent, mut pages) = (chunk.extent(), 0);
+        for side in [chunk.prev, chunk.next] {
+            if side != NIL && self.is_spare(side) {
+                let side = self.chunks[side].extent();
+                extent.from = extent.from.min(side.from);
+                extent.to = extent.to.max(side.to);
+                pages += side.whole_pages(page);
             }
-            at = chunk.next;
         }
-        if !is_last {
-            idle.if_last = 0;
-        }
-        idle
+        (extent, pages)
     }
 
-    /// What more could be given back if the block in the run were free.
-    fn gained(&self, region: RegionId, run: &Run, idle: &Idle, page: Option<u64>) -> u64 {
-        let whole = idle.if_last.saturating_sub(idle.bytes);
-        if !self.regions[region].paged {
-            return whole;
-        }
-        let Some(page) = page else {
-            return whole;
-        };
-        let pages = whole_pages(run.from, run.to, page);
-        whole.max(pages.saturating_sub(self.pages_of(run.sides, page)))
+    /// Whether a region could be given back as a whole if a live chunk of it were free.
+    fn is_last(&self, region: RegionId) -> bool {
+        let region = &self.regions[region];
+        region.live == 1 && region.busy == 0 && region.pending == 0
     }
 
-    /// Whole pages of free chunks.
-    fn pages_of(&self, ids: [ChunkId; 2], page: u64) -> u64 {
-        ids.iter()
-            .filter_map(|&id| self.free_side(id))
-            .map(|side| whole_pages(side.addr, side.end(), page))
-            .sum()
-    }
-
-    /// What is given back while a range is to grow from a free chunk: segments, and pages of any range.
-    fn reclaimable_beside_ranges(&self, means: &Means) -> u64 {
-        let Some(pages) = means.pages.filter(|_| means.gives_back) else {
-            return 0;
-        };
-        let idle = self.idle_regions();
-        let mut bytes: u64 = idle
-            .filter(|&(id, _)| !self.regions[id].paged)
-            .map(|(_, bytes)| bytes)
-            .sum();
-        self.free
-            .for_each_at_least(&self.chunks, pages.unmap, |id| {
-                let chunk = &self.chunks[id];
-                if self.regions[chunk.region].paged {
-                    bytes += whole_pages(chunk.addr, chunk.end(), pages.unmap);
-                }
-            });
-        bytes
-    }
-
-    /// Whether a range could grow as far as the request needs: behind the run, or elsewhere with what
-    /// the run lets be given back. Both only at the end of a range, where the pool looks first, and while
-    /// no other place is cheaper, which would decide what may be given back.
-    #[allow(clippy::too_many_arguments)]
-    fn grows(
+    /// What can be given back if a live chunk is free.
+    fn reclaimable_without(
         &self,
         region: RegionId,
-        run: &Run,
-        idle: &Idle,
-        request: &Request,
+        id: ChunkId,
         means: &Means,
-        need: &Need,
-        elsewhere: u64,
-    ) -> bool {
-        let Some(pages) = means.pages else {
-            return false;
-        };
-        let [before, behind] = self.costs_around(run, request, pages);
-        let least = need.place.map_or(u64::MAX, |place| place.cost);
-        let kept = self.pages_of(run.sides, pages.unmap);
-        if let Some(cost) = behind.filter(|_| self.is_at_end(run.around[1])) {
-            let is_cheapest = cost < least && before.is_none_or(|before| cost < before);
-            let budget = means
-                .available
-                .saturating_add(elsewhere - kept.min(elsewhere));
-            if cost <= means.available || is_cheapest && cost <= budget {
-                return true;
+        now: Reclaimable,
+    ) -> Reclaimable {
+        if !means.gives_back {
+            return now;
+        }
+        let gained = |page: Option<u64>| {
+            let page = page.filter(|_| self.regions[region].paged);
+            if self.is_last(region) {
+                let counted = page.map_or(0, |page| self.pages_in(region, page));
+                return self.mapped_bytes(region) - counted;
             }
-        }
-        let Some(place) = need.place.filter(|place| self.is_at_end(place.hole)) else {
-            return false;
+            page.map_or(0, |page| {
+                let (extent, counted) = self.merged(id, page);
+                extent.whole_pages(page) - counted
+            })
         };
-        let is_cheapest = [before, behind]
-            .iter()
-            .flatten()
-            .all(|&cost| cost > place.cost);
-        let is_apart = !run.around.contains(&place.hole) && means.gives_back;
-        if !is_cheapest || !is_apart {
-            return false;
+        Reclaimable {
+            first: now.first + gained(means.pages.map(|pages| pages.unmap)),
+            finest: now.finest + gained(means.pages.map(|pages| pages.finest)),
         }
-        let gained = if self.regions[region].paged {
-            whole_pages(run.from, run.to, pages.unmap).saturating_sub(kept)
-        } else {
-            idle.if_last
-        };
-        let used = self.pages_of(place.sides, pages.unmap);
-        let budget = means
-            .available
-            .saturating_add((elsewhere + gained).saturating_sub(used));
-        place.cost <= budget
     }
 
-    /// As the second case of [`Engine::grows`], at any place, by the finest pages: those are given back
-    /// last, where no larger ones are left.
-    fn grows_by_finest(
+    /// The whole free pages of a range.
+    fn pages_in(&self, region: RegionId, page: u64) -> u64 {
+        let (mut pages, mut id) = (0, self.regions[region].first);
+        while id != NIL {
+            if self.is_spare(id) {
+                pages += self.chunks[id].extent().whole_pages(page);
+            }
+            id = self.chunks[id].next;
+        }
+        pages
+    }
+
+    /// Whether the request fits where a live chunk is now, if that is free, or beside it. The row before
+    /// the chunk begins at `first`.
+    fn fits_without(
         &self,
-        run: &Run,
+        region: RegionId,
+        first: ChunkId,
+        id: ChunkId,
         request: &Request,
         means: &Means,
-        need: &Need,
-        finest: &Finest,
+        reclaimable: u64,
     ) -> bool {
-        let (Some(pages), Some(place)) = (means.pages, need.place) else {
+        let page = means.pages.map_or(1, |pages| pages.finest);
+        let (extent, counted) = self.merged(id, page);
+        if fits(request, extent) {
+            return true;
+        }
+        let Some(pages) = means.pages.filter(|_| self.regions[region].paged) else {
             return false;
         };
-        let costs = self.costs_around(run, request, pages);
-        let is_cheapest = costs.iter().flatten().all(|&cost| cost > place.cost);
-        let is_apart = !run.around.contains(&place.hole);
-        let has_larger = need.reclaimable > 0 || whole_pages(run.from, run.to, pages.unmap) > 0;
-        if !is_cheapest || !is_apart || has_larger {
-            return false;
-        }
-        let gained =
-            whole_pages(run.from, run.to, finest.page) - self.pages_of(run.sides, finest.page);
-        let used = self.pages_of(place.sides, finest.page);
-        let given = (finest.reclaimable + gained).saturating_sub(used);
-        place.cost <= means.available.saturating_add(given)
+        // As `edges` of the region that it would be then.
+        let edges = if self.is_last(region) {
+            let counted = self.pages_in(region, page) - counted;
+            self.mapped_bytes(region) - counted - extent.whole_pages(page)
+        } else {
+            0
+        };
+        let mut is_enough = false;
+        for_each_window(self.row(first, id), request, pages, |window| {
+            let price = means.price(&window, edges);
+            is_enough |= price <= means.available.saturating_add(reclaimable);
+        });
+        is_enough
     }
-
-    /// What the holes before and behind a run would take with it; `None`: they are none, or no place.
-    fn costs_around(&self, run: &Run, request: &Request, pages: Pages) -> [Option<u64>; 2] {
-        run.around.map(|id| {
-            let hole = (id != NIL).then(|| &self.chunks[id]);
-            let hole = hole.filter(|chunk| chunk.state == State::Hole)?;
-            let (mut begin, mut end) = (hole.addr, hole.end());
-            if hole.addr >= run.to {
-                begin = run.from;
-                end = self.free_side(hole.next).map_or(end, Chunk::end);
-            } else {
-                begin = self.free_side(hole.prev).map_or(begin, |side| side.addr);
-                end = run.to;
-            }
-            cost_around(hole, begin, end, request, pages)
-        })
-    }
-
-    /// Whether a chunk is the last of a range, and has no memory.
-    fn is_at_end(&self, id: ChunkId) -> bool {
-        let chunk = &self.chunks[id];
-        chunk.state == State::Hole && self.regions[chunk.region].last == id
-    }
-}
-
-/// The least memory that a hole takes for a request that begins in the free memory from `begin` on and
-/// ends in the hole, or in the free memory up to `end`.
-fn cost_around(hole: &Chunk, begin: u64, end: u64, request: &Request, pages: Pages) -> Option<u64> {
-    let start = round_up(begin, request.align)?;
-    let last = start.checked_add(request.size)?;
-    let from = if start >= hole.addr {
-        hole.addr.max(round_down(start, pages.map))
-    } else {
-        hole.addr
-    };
-    let to = if last <= hole.end() {
-        round_up(last, pages.map)?.min(hole.end())
-    } else if last <= end {
-        hole.end()
-    } else {
-        return None;
-    };
-    (from < to).then(|| to - from)
 }

@@ -7,10 +7,10 @@ use super::oom::{Bytes, Steps};
 use super::pending::Patience;
 use super::{Guard, Open, Pool, checked};
 use crate::alloc::HostMemoryExhausted;
-use crate::alloc::chunk::NIL;
 use crate::alloc::host_memory::TryPush;
 use crate::alloc::paging::Span;
 use crate::alloc::region::RegionId;
+use crate::alloc::window::Extent;
 use crate::backend::{Backend, BackendError, BackendResult};
 use crate::error::{Error, Result, Status};
 use crate::stats::BackendTime;
@@ -81,15 +81,32 @@ impl Return {
 }
 
 impl Pool {
-    /// Gives wholly free segments and whole free pages back. Gives the bytes that went.
+    /// Gives wholly free segments and whole free pages back, but nothing of `kept`. Gives the bytes that
+    /// went.
     pub(super) fn give_back<'a>(
         &'a self,
         mut guard: Guard<'a>,
         amount: Amount,
-        beside: [u32; 2],
+        kept: Extent,
         patience: Patience,
     ) -> Locked<'a, u64> {
-        let returns = guard.plan_returns(amount, beside).map_err(host_memory)?;
+        let returns = guard.plan_returns(amount, kept).map_err(host_memory)?;
+        let (guard, given) = self.make_returns(guard, returns, patience)?;
+        Ok((guard, given.bytes))
+    }
+
+    /// The same in extremity, by pages of the finest size.
+    pub(super) fn give_back_finest<'a>(
+        &'a self,
+        mut guard: Guard<'a>,
+        bytes: u64,
+        kept: Extent,
+        patience: Patience,
+    ) -> Locked<'a, u64> {
+        let finest = guard.pages.map(|pages| pages.finest);
+        let returns = guard
+            .plan_returns_of(Amount::AtLeast(bytes), kept, finest)
+            .map_err(host_memory)?;
         let (guard, given) = self.make_returns(guard, returns, patience)?;
         Ok((guard, given.bytes))
     }
@@ -144,19 +161,6 @@ impl Pool {
         Ok((guard, given))
     }
 
-    /// Gives marked pages back. Gives the bytes that went.
-    pub(super) fn return_pages<'a>(
-        &'a self,
-        mut guard: Guard<'a>,
-        spans: Vec<Span>,
-        patience: Patience,
-    ) -> Locked<'a, u64> {
-        let mut returns = Vec::new();
-        guard.add_pages(&mut returns, spans).map_err(host_memory)?;
-        let (guard, given) = self.make_returns(guard, returns, patience)?;
-        Ok((guard, given.bytes))
-    }
-
     /// Gives every wholly free segment and every whole free page back to the backend. Gives the
     /// bytes that went. While the pool has seen one stream it waits for that; of several, what their work
     /// may still use stays.
@@ -164,7 +168,8 @@ impl Pool {
         let guard = self.settle(self.lock()?)?;
         let mut guard = self.destroy_unused_events(guard)?;
         guard.empty_quarantine();
-        let (guard, given) = self.give_back(guard, Amount::All, [NIL; 2], Patience::Endless)?;
+        let (guard, given) =
+            self.give_back(guard, Amount::All, Extent::EMPTY, Patience::Endless)?;
         let checked = guard.check_in_debug();
         checked::tell(guard);
         checked.map(|()| given)
@@ -266,10 +271,10 @@ impl Open {
     fn plan_returns(
         &mut self,
         amount: Amount,
-        beside: [u32; 2],
+        kept: Extent,
     ) -> Result<Vec<Planned>, HostMemoryExhausted> {
         let page = self.pages.map(|pages| pages.unmap);
-        self.plan_returns_of(amount, beside, page)
+        self.plan_returns_of(amount, kept, page)
     }
 
     /// Chooses and marks what to give back so that of `held` bytes at most `limit` stay: by large
@@ -280,12 +285,12 @@ impl Open {
         limit: u64,
     ) -> Result<Vec<Planned>, HostMemoryExhausted> {
         let amount = Amount::AtLeast(held - limit);
-        let planned = self.plan_returns(amount, [NIL; 2])?;
+        let planned = self.plan_returns(amount, Extent::EMPTY)?;
         if !planned.is_empty() {
             return Ok(planned);
         }
         let finest = self.pages.map(|pages| pages.finest);
-        self.plan_returns_of(amount, [NIL; 2], finest)
+        self.plan_returns_of(amount, Extent::EMPTY, finest)
     }
 
     /// Chooses and marks what to give back: idle regions (the largest first; all of them in the order
@@ -293,14 +298,14 @@ impl Open {
     fn plan_returns_of(
         &mut self,
         amount: Amount,
-        beside: [u32; 2],
+        kept: Extent,
         page: Option<u64>,
     ) -> Result<Vec<Planned>, HostMemoryExhausted> {
         self.empty_caches();
         // An idle range goes as a whole, unless the request is to grow from it.
         let mut idle = Vec::new();
         for (id, bytes) in self.engine.idle_regions() {
-            if amount == Amount::All || !self.engine.is_paged(id) || beside == [NIL; 2] {
+            if !self.engine.holds(id, kept) {
                 idle.try_push((id, bytes))?;
             }
         }
@@ -342,7 +347,7 @@ impl Open {
         }
         let wanted = (amount != Amount::All).then_some(missing);
         let added = match page {
-            Some(page) => self.plan_pages(&mut returns, wanted, page, beside),
+            Some(page) => self.plan_pages(&mut returns, wanted, page, kept),
             None => Ok(false),
         };
         // Regions alone are too little for an amount, and enough where everything goes.
@@ -359,9 +364,9 @@ impl Open {
         returns: &mut Vec<Planned>,
         bytes: Option<u64>,
         page: u64,
-        beside: [u32; 2],
+        kept: Extent,
     ) -> Result<bool, HostMemoryExhausted> {
-        let spans = self.engine.plan_unmap(bytes, page, beside)?;
+        let spans = self.engine.plan_unmap(bytes, page, kept)?;
         let found = !spans.is_empty();
         self.add_pages(returns, spans)?;
         Ok(found)

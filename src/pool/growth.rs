@@ -9,11 +9,13 @@ use super::give_back::MOST_GIVE_BACKS;
 use super::pending::Patience;
 use super::{Guard, Pool};
 use crate::alloc::HostMemoryExhausted;
-use crate::alloc::chunk::NIL;
+use crate::alloc::anywhere::AnywherePlan;
 use crate::alloc::paging::{MapPlan, Span};
+use crate::alloc::window::Extent;
 use crate::alloc::{AddRegionError, Block, Request};
 use crate::backend::{BackendError, BackendResult, Pages};
 use crate::error::{Error, Result, Status};
+use crate::stats::BackendTime;
 use crate::text::text;
 use std::time::Instant;
 
@@ -24,8 +26,8 @@ pub(super) struct Refusal {
     pub(super) needed: u64,
     /// Of those, the bytes that were not to be had.
     pub(super) short: u64,
-    /// Free chunks that the request would have grown from.
-    pub(super) beside: [u32; 2],
+    /// Where it would have lain, if it would have grown from free memory.
+    pub(super) kept: Extent,
 }
 
 /// What a try to grow came to.
@@ -40,7 +42,7 @@ impl Refusal {
         Self {
             needed,
             short: needed,
-            beside: [NIL; 2],
+            kept: Extent::EMPTY,
         }
     }
 }
@@ -77,7 +79,7 @@ impl Pool {
             match plan {
                 MapPlan::Map(span) => {
                     let mapped;
-                    (guard, mapped) = self.map(guard, span)?;
+                    (guard, mapped) = self.map(guard, &[span])?;
                     match mapped {
                         Ok(()) => {
                             // The memory beside it may have been taken meanwhile; then it takes more.
@@ -92,11 +94,11 @@ impl Pool {
                         Err(BackendError::Failed(error)) => return Ok((guard, Err(error))),
                     }
                 }
-                MapPlan::Short { bytes, beside } => {
+                MapPlan::Short { bytes, kept } => {
                     let refusal = Refusal {
                         needed: bytes,
                         short: bytes - available,
-                        beside,
+                        kept,
                     };
                     return Ok((guard, Ok(Grown::Refused(refusal))));
                 }
@@ -107,7 +109,7 @@ impl Pool {
                         let refusal = Refusal {
                             needed: request.size,
                             short: request.size - available,
-                            beside: [NIL; 2],
+                            kept: Extent::EMPTY,
                         };
                         return Ok((guard, Ok(Grown::Refused(refusal))));
                     }
@@ -149,25 +151,36 @@ impl Pool {
         }
     }
 
-    fn map<'a>(&'a self, mut guard: Guard<'a>, span: Span) -> Locked<'a, BackendResult<()>> {
-        guard.pledged += span.bytes;
-        let (mut guard, (mapped, ns)) = self.unlocked(guard, |backend| {
-            let (mapped, ns) = timed(|| backend.map(span.addr, span.bytes));
-            (told(backend, "map", span.bytes, mapped), ns)
-        })?;
-        guard.pledged = guard.pledged.saturating_sub(span.bytes);
-        match &mapped {
-            Ok(()) => {
-                guard.calls.backend.granted(ns);
-                guard.engine.mapped(span);
+    /// Has marked spans mapped, one after the other up to the first that fails. What was mapped is free
+    /// memory then, whatever became of the others.
+    fn map<'a>(&'a self, mut guard: Guard<'a>, spans: &[Span]) -> Locked<'a, BackendResult<()>> {
+        let bytes: u64 = spans.iter().map(|span| span.bytes).sum();
+        guard.pledged += bytes;
+        let (mut guard, (mapped, done, time)) = self.unlocked(guard, |backend| {
+            let mut time = BackendTime::default();
+            for (done, span) in spans.iter().enumerate() {
+                let (mapped, ns) = timed(|| backend.map(span.addr, span.bytes));
+                let mapped = told(backend, "map", span.bytes, mapped);
+                if mapped.is_err() {
+                    return (mapped, done, time);
+                }
+                time.granted(ns);
             }
-            Err(_) => guard.engine.map_failed(span),
+            (Ok(()), spans.len(), time)
+        })?;
+        guard.pledged = guard.pledged.saturating_sub(bytes);
+        guard.calls.backend.add(time);
+        for (place, &span) in spans.iter().enumerate() {
+            if place < done {
+                guard.engine.mapped(span);
+            } else {
+                guard.engine.map_failed(span);
+            }
         }
         Ok((guard, mapped))
     }
 
-    /// The last look at ranges: the least that must be mapped anywhere, and pages of the finest
-    /// size given back for it.
+    /// The last look at ranges: at every place, and with pages of the finest size given back for it.
     pub(super) fn map_anywhere<'a>(
         &'a self,
         mut guard: Guard<'a>,
@@ -177,40 +190,47 @@ impl Pool {
         let Some(pages) = guard.pages else {
             return Ok((guard, None));
         };
+        // What the backend was found to have, where it does not know that by itself.
+        let mut found = u64::MAX;
         for _ in 0..MOST_GIVE_BACKS {
             guard.empty_caches();
-            let available = guard.available();
+            let available = guard.available().min(found);
+            let gives_back = guard.policy().release_on_failure;
             let plan = guard
                 .engine
-                .plan_map_exhaustively(request, pages, available)
+                .plan_anywhere(request, pages, available, gives_back)
                 .map_err(host_memory)?;
             match plan {
-                MapPlan::Map(span) => {
+                AnywherePlan::Map(spans) => {
                     let mapped;
-                    (guard, mapped) = self.map(guard, span)?;
-                    if mapped.is_err() {
-                        return Ok((guard, None));
-                    }
-                    if let Some(block) = guard.look(request)? {
-                        return Ok((guard, Some(block)));
+                    (guard, mapped) = self.map(guard, &spans)?;
+                    match mapped {
+                        Ok(()) => {
+                            if let Some(block) = guard.look(request)? {
+                                return Ok((guard, Some(block)));
+                            }
+                        }
+                        Err(BackendError::OutOfMemory) if gives_back => {
+                            let asked = spans.iter().map(|span| span.bytes).sum();
+                            let memory;
+                            (guard, memory) = self.unlocked(guard, |backend| backend.memory())?;
+                            // A figure that would have been enough is no help.
+                            let free = memory.ok().flatten().map_or(0, |memory| memory.free);
+                            found = if free < asked { free } else { 0 };
+                        }
+                        Err(_) => return Ok((guard, None)),
                     }
                 }
-                MapPlan::Short { bytes, beside } if guard.policy().release_on_failure => {
-                    let spans = guard
-                        .engine
-                        .plan_unmap(Some(bytes - available), pages.finest, beside)
-                        .map_err(host_memory)?;
-                    if spans.is_empty() {
-                        return Ok((guard, None));
-                    }
+                AnywherePlan::GiveBack { bytes, kept } => {
                     let given;
-                    (guard, given) = self.return_pages(guard, spans, patience)?;
+                    (guard, given) = self.give_back_finest(guard, bytes, kept, patience)?;
                     if given == 0 {
                         return Ok((guard, None));
                     }
+                    found = found.saturating_add(given);
                     guard.calls.retries += 1;
                 }
-                _ => return Ok((guard, None)),
+                AnywherePlan::Nowhere => return Ok((guard, None)),
             }
         }
         Ok((guard, None))
@@ -233,7 +253,7 @@ impl Pool {
             let refusal = Refusal {
                 needed: need,
                 short: need - available,
-                beside: [NIL; 2],
+                kept: Extent::EMPTY,
             };
             return Ok((guard, Ok(Grown::Refused(refusal))));
         };

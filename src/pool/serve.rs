@@ -11,7 +11,7 @@ use super::oom::{self, HandlerRound, Inputs, Steps};
 use super::ordered::Turn;
 use super::pending::{MOST_ROUNDS, Patience};
 use super::{Guard, Open, Pool};
-use crate::alloc::chunk::NIL;
+use crate::alloc::window::Extent;
 use crate::alloc::{Block, Request};
 use crate::backend::streams::StreamSource;
 use crate::config::environment;
@@ -107,12 +107,12 @@ impl Pool {
             if possible && guard.policy().release_on_failure && give_backs < MOST_GIVE_BACKS {
                 let mut given = 0;
                 for amount in guard.amounts(request, refusal).into_iter().flatten() {
-                    let beside = if amount == Amount::All {
-                        [NIL; 2]
+                    let kept = if amount == Amount::All {
+                        Extent::EMPTY
                     } else {
-                        refusal.beside
+                        refusal.kept
                     };
-                    (guard, given) = self.give_back(guard, amount, beside, patience)?;
+                    (guard, given) = self.give_back(guard, amount, kept, patience)?;
                     if given > 0 {
                         break;
                     }

@@ -1,16 +1,18 @@
 #![forbid(unsafe_code)]
 //! Programs, and the comparison after each operation.
 
+use super::super::anywhere::AnywherePlan;
 use super::super::bins::Ties;
 use super::super::chunk::{ANYONE, HOME, NIL, State};
 use super::super::engine::{Block, Request};
-use super::super::paging::MapPlan;
 use super::super::policy::Policy;
+use super::super::window::Extent;
 use super::{Area, Cell, Op, Outcome, PAGE_BYTES, World};
 use crate::backend::Pages;
 use crate::size::GRAIN;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::select;
 
 impl World {
     fn step(&mut self, (kind, numbers): Op) -> Outcome {
@@ -94,6 +96,12 @@ impl World {
                 self.live[pick].2 = b;
                 prop_assert!(self.engine.set_tag(self.live[pick].0, b));
             }
+            51 | 52 => self.map_anywhere(
+                &self.request(numbers),
+                u64::from(b % 6) * PAGE_BYTES / 2,
+                a % 4 > 0,
+                c % 2 == 0,
+            )?,
             _ => {}
         }
         self.merge();
@@ -201,6 +209,15 @@ impl World {
         Ok(())
     }
 
+    /// Whether there is a place for a request that so many bytes are enough for. What it marks stays
+    /// marked: this ends the program.
+    fn has_place(&mut self, request: &Request, available: u64) -> bool {
+        let plan = self
+            .engine
+            .plan_anywhere(request, Pages::of(PAGE_BYTES), available, false);
+        matches!(plan, Ok(AnywherePlan::Map(_)))
+    }
+
     /// Ends everything that is in progress, settles everything, and serves the request by whatever
     /// may be given back and brought: a request that this serves could have been told to fit.
     fn serve_settled(mut self, request: &Request, paged: bool, mut available: u64) -> Outcome {
@@ -237,14 +254,7 @@ impl World {
             .unwrap()
             .is_some();
         if !fits && pages.is_some() {
-            if let MapPlan::Map(span) = self
-                .engine
-                .plan_map_exhaustively(request, Pages::of(PAGE_BYTES), available)
-                .unwrap()
-            {
-                self.engine.map_failed(span);
-                fits = true;
-            }
+            fits = self.has_place(request, available);
         }
         if !fits {
             let idle: Vec<_> = self.engine.idle_regions().collect();
@@ -256,17 +266,17 @@ impl World {
             fits = available >= request.size_anywhere();
         }
         if !fits && pages.is_some() {
-            for span in self.engine.plan_unmap(None, PAGE_BYTES, [NIL; 2]).unwrap() {
+            for span in self
+                .engine
+                .plan_unmap(None, PAGE_BYTES, Extent::EMPTY)
+                .unwrap()
+            {
                 available += span.bytes;
                 self.engine.unmapped(span);
             }
             // In a new range, or beside what is left of the old ones.
             fits = available >= request.size.next_multiple_of(PAGE_BYTES) + request.align
-                || matches!(
-                    self.engine
-                        .plan_map_exhaustively(request, Pages::of(PAGE_BYTES), available),
-                    Ok(MapPlan::Map(_))
-                );
+                || self.has_place(request, available);
         }
         prop_assert!(could || !fits, "{request:?} fits when all is settled");
         Ok(())
@@ -282,7 +292,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         ties: Ties::LowestAddress,
         ..Policy::DEFAULT
     };
-    prop::sample::select(vec![Policy::DEFAULT, small, by_address])
+    select(vec![Policy::DEFAULT, small, by_address])
 }
 
 proptest! {
@@ -295,7 +305,7 @@ proptest! {
     #[test]
     fn memory_goes_to_whom_it_may(
         policy in policies(),
-        program in vec((0u8..51, any::<[u16; 4]>()), 1..if cfg!(miri) { 60 } else { 200 }),
+        program in vec((0u8..53, any::<[u16; 4]>()), 1..if cfg!(miri) { 60 } else { 200 }),
         last: [u16; 4],
         (paged, grains) in (any::<bool>(), 0u64..20),
     ) {
@@ -307,5 +317,25 @@ proptest! {
         }
         let request = world.request(last);
         world.serve_settled(&request, paged, grains * GRAIN)?;
+    }
+
+    #[test]
+    fn places_in_ranges_are_found(
+        policy in policies(),
+        // Allocates, frees, grows, gives back, looks everywhere.
+        program in vec(
+            (select(vec![0u8, 0, 0, 0, 12, 12, 12, 38, 38, 41, 42, 51, 51, 51]), any::<[u16; 4]>()),
+            1..if cfg!(miri) { 60 } else { 200 },
+        ),
+        others in vec(0u16..40, 0..3),
+    ) {
+        let mut world = World::new(policy);
+        for grains in others {
+            world.add_area(grains, true);
+        }
+        world.add_area(39, true);
+        for op in program {
+            world.step(op).map_err(|error| TestCaseError::fail(format!("{op:?}: {error}")))?;
+        }
     }
 }

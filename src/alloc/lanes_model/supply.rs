@@ -1,9 +1,11 @@
 #![forbid(unsafe_code)]
 //! Regions coming and going in the model.
 
-use super::super::chunk::{HOME, NIL};
+use super::super::anywhere::AnywherePlan;
+use super::super::chunk::HOME;
 use super::super::engine::Request;
-use super::super::paging::MapPlan;
+use super::super::paging::{MapPlan, Span};
+use super::super::window::Extent;
 use super::{Area, Cell, Outcome, PAGE, PAGE_BYTES, World};
 use crate::backend::Pages;
 use crate::size::GRAIN;
@@ -74,6 +76,137 @@ impl World {
         Ok(())
     }
 
+    /// What each place for a request in ranges costs, keeps, and leaves of an area that could be given back
+    /// as a whole.
+    fn places(&self, request: &Request) -> Vec<(u64, u64, u64)> {
+        let fresh = self.fresh();
+        let size = (request.size / GRAIN) as usize;
+        let mut places = Vec::new();
+        for area in self.areas.iter().filter(|area| area.paged && !area.leaving) {
+            let is_spare = |at: usize| area.cells[at].lane() == Some(fresh);
+            let is_hole = |at: usize| area.cells[at] == Cell::Hole;
+            let all_spare = |page: usize| (page..page + PAGE).all(is_spare);
+            let pages: Vec<usize> = (0..area.cells.len()).step_by(PAGE).collect();
+            let free = area.cells.iter().filter(|cell| cell.is_free()).count();
+            let whole = pages.iter().filter(|&&page| all_spare(page)).count() * PAGE;
+            let edges = if self.is_idle(area) { free - whole } else { 0 };
+            for from in 0..(area.cells.len() + 1).saturating_sub(size) {
+                let window = from..from + size;
+                let addr = area.base + from as u64 * GRAIN;
+                let is_row = window.clone().all(|at| is_spare(at) || is_hole(at));
+                if addr % request.align != 0 || !is_row {
+                    continue;
+                }
+                let touched = pages
+                    .iter()
+                    .filter(|&&page| page < window.end && window.start < page + PAGE);
+                let cost = touched.clone().filter(|&&page| is_hole(page)).count();
+                let kept = touched.filter(|&&page| all_spare(page)).count();
+                places.push((
+                    cost as u64 * PAGE_BYTES,
+                    kept as u64 * PAGE_BYTES,
+                    edges as u64 * GRAIN,
+                ));
+            }
+        }
+        places
+    }
+
+    pub(super) fn map_anywhere(
+        &mut self,
+        request: &Request,
+        available: u64,
+        gives_back: bool,
+        at_once: bool,
+    ) -> Outcome {
+        let places = self.places(request);
+        // It is asked only when no free memory holds the request.
+        if places.iter().any(|&(cost, ..)| cost == 0) {
+            return Ok(());
+        }
+        let budget = available + self.engine.reclaimable(Some(PAGE_BYTES));
+        let fits_now = places.iter().any(|&(cost, ..)| cost <= available);
+        let fits_then = places
+            .iter()
+            .any(|&(cost, kept, edges)| cost + kept + edges <= budget);
+        let plan = self
+            .engine
+            .plan_anywhere(request, Pages::of(PAGE_BYTES), available, gives_back)
+            .unwrap();
+        let spans = match plan {
+            AnywherePlan::Map(spans) => spans,
+            AnywherePlan::GiveBack { bytes, kept } => {
+                prop_assert!(gives_back && fits_then && !fits_now);
+                prop_assert_eq!(kept.to - kept.from, request.size);
+                // Areas that can be given back as a whole count as such, but for the one of the place.
+                let beside: u64 = self
+                    .areas
+                    .iter()
+                    .filter(|area| self.is_idle(area) && !self.engine.holds(area.id, kept))
+                    .map(|area| area.cells.iter().filter(|cell| cell.is_free()).count() as u64)
+                    .sum::<u64>()
+                    * GRAIN;
+                if bytes > beside {
+                    self.unmap_around(bytes - beside, kept)?;
+                }
+                return Ok(());
+            }
+            AnywherePlan::Nowhere => {
+                prop_assert!(!(fits_now || gives_back && fits_then));
+                return Ok(());
+            }
+        };
+        prop_assert!(fits_now && !spans.is_empty());
+        let least = places.iter().map(|&(cost, ..)| cost).min();
+        prop_assert_eq!(Some(spans.iter().map(|span| span.bytes).sum()), least);
+        let first = self.mapping.len();
+        for span in spans {
+            let holes = self.cells(span.addr, span.bytes);
+            prop_assert!(holes.iter().all(|&cell| cell == Cell::Hole));
+            self.set(span.addr, span.bytes, Cell::Mapping);
+            self.mapping.push(span);
+        }
+        if at_once {
+            while self.mapping.len() > first {
+                self.end_mapping(self.mapping.len() - 1, true);
+            }
+            self.merge();
+            let fitting =
+                self.smallest(&self.chunks(|cell| self.is_usable(cell, request)), request);
+            prop_assert!(!fitting.is_empty() || (!self.separate && request.usable_at.is_some()));
+        }
+        Ok(())
+    }
+
+    /// Whole pages that lie outside of certain addresses.
+    fn unmap_around(&mut self, bytes: u64, kept: Extent) -> Outcome {
+        let spans = self
+            .engine
+            .plan_unmap(Some(bytes), PAGE_BYTES, kept)
+            .unwrap();
+        let sum: u64 = spans.iter().map(|span| span.bytes).sum();
+        prop_assert!(sum >= bytes, "{sum} of {bytes}");
+        for span in spans {
+            prop_assert!(span.addr + span.bytes <= kept.from || kept.to <= span.addr);
+            self.mark_unmapping(span)?;
+        }
+        Ok(())
+    }
+
+    fn mark_unmapping(&mut self, span: Span) -> Outcome {
+        let fresh = self.fresh();
+        prop_assert!(span.addr % PAGE_BYTES == 0 && span.bytes % PAGE_BYTES == 0);
+        for cell in self.cells(span.addr, span.bytes) {
+            let Cell::Free(lane, number) = *cell else {
+                return Err(TestCaseError::fail("unmaps what is not free"));
+            };
+            prop_assert_eq!(lane, fresh);
+            *cell = Cell::Unmapping(lane, number);
+        }
+        self.unmapping.push(span);
+        Ok(())
+    }
+
     pub(super) fn end_mapping(&mut self, place: usize, done: bool) {
         let span = self.mapping.swap_remove(place);
         if done {
@@ -87,7 +220,10 @@ impl World {
 
     pub(super) fn unmap(&mut self, bytes: Option<u64>) -> Outcome {
         let supply: u64 = self.whole_pages(|_| true);
-        let spans = self.engine.plan_unmap(bytes, PAGE_BYTES, [NIL; 2]).unwrap();
+        let spans = self
+            .engine
+            .plan_unmap(bytes, PAGE_BYTES, Extent::EMPTY)
+            .unwrap();
         let sum: u64 = spans.iter().map(|span| span.bytes).sum();
         let enough = match bytes {
             Some(bytes) if bytes > supply => sum == 0,
@@ -95,17 +231,8 @@ impl World {
             None => sum == supply,
         };
         prop_assert!(enough, "{sum} of {supply} for {bytes:?}");
-        let fresh = self.fresh();
         for span in spans {
-            prop_assert!(span.addr % PAGE_BYTES == 0 && span.bytes % PAGE_BYTES == 0);
-            for cell in self.cells(span.addr, span.bytes) {
-                let Cell::Free(lane, number) = *cell else {
-                    return Err(TestCaseError::fail("unmaps what is not free"));
-                };
-                prop_assert_eq!(lane, fresh);
-                *cell = Cell::Unmapping(lane, number);
-            }
-            self.unmapping.push(span);
+            self.mark_unmapping(span)?;
         }
         Ok(())
     }

@@ -32,6 +32,10 @@ fn first_address() -> u64 {
     device * ADDRESSES + FIRST_ADDRESS
 }
 
+fn pairs(map: &BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
+    map.iter().map(|(&addr, &len)| (addr, len)).collect()
+}
+
 /// The simulated streams of the process.
 pub(super) fn streams() -> &'static dyn Streams {
     &calls::SimulatedStreams
@@ -42,6 +46,7 @@ pub(super) fn streams() -> &'static dyn Streams {
 pub struct SimulatedBackend {
     capacity: u64,
     pages: Option<Pages>,
+    knows_free: bool,
     state: Mutex<State>,
     source: StreamSource,
     context: OnceLock<SimulatedContext>,
@@ -51,8 +56,10 @@ pub struct SimulatedBackend {
 struct State {
     next_address: u64,
     used: u64,
-    /// Segments and ranges: address to length.
-    grants: BTreeMap<u64, u64>,
+    /// Address to length.
+    segments: BTreeMap<u64, u64>,
+    /// Address to length.
+    ranges: BTreeMap<u64, u64>,
     /// Memory in ranges: address to length, adjacent ones joined.
     mapped: BTreeMap<u64, u64>,
     calls: u64,
@@ -72,10 +79,12 @@ impl SimulatedBackend {
                 unmap: SEGMENT_ALIGN,
                 finest: SEGMENT_ALIGN,
             }),
+            knows_free: true,
             state: Mutex::new(State {
                 next_address: first_address(),
                 used: 0,
-                grants: BTreeMap::new(),
+                segments: BTreeMap::new(),
+                ranges: BTreeMap::new(),
                 mapped: BTreeMap::new(),
                 calls: 0,
                 failure: None,
@@ -100,6 +109,16 @@ impl SimulatedBackend {
         Self {
             pages: Some(pages),
             ..Self::new(capacity)
+        }
+    }
+
+    /// The same, which others use, too: what it has left is found out by asking for it, as with CUDA's
+    /// devices.
+    #[must_use]
+    pub fn shared(self) -> Self {
+        Self {
+            knows_free: false,
+            ..self
         }
     }
 
@@ -147,7 +166,23 @@ impl SimulatedBackend {
 
     /// Segments and ranges that it has given and not taken back.
     pub fn grants(&self) -> usize {
-        self.state().grants.len()
+        let state = self.state();
+        state.segments.len() + state.ranges.len()
+    }
+
+    /// The segments that it has given and not taken back: addresses and lengths, ascending.
+    pub fn segments(&self) -> Vec<(u64, u64)> {
+        pairs(&self.state().segments)
+    }
+
+    /// The ranges that it has given and not taken back: addresses and lengths, ascending.
+    pub fn ranges(&self) -> Vec<(u64, u64)> {
+        pairs(&self.state().ranges)
+    }
+
+    /// The parts of ranges that have memory: addresses and lengths, ascending, adjacent ones joined.
+    pub fn mapped(&self) -> Vec<(u64, u64)> {
+        pairs(&self.state().mapped)
     }
 
     /// What was asked of it that no pool may ask, in words.
@@ -187,7 +222,6 @@ impl State {
             .checked_add(bytes)
             .and_then(|end| round_up(end, SEGMENT_ALIGN)?.checked_add(SEGMENT_ALIGN))
             .ok_or(BackendError::OutOfMemory)?;
-        self.grants.insert(addr, bytes);
         Ok(addr)
     }
 
@@ -203,8 +237,8 @@ impl State {
             .sum()
     }
 
-    fn in_grant(&self, addr: u64, bytes: u64) -> bool {
-        self.grants
+    fn in_range(&self, addr: u64, bytes: u64) -> bool {
+        self.ranges
             .range(..=addr)
             .next_back()
             .is_some_and(|(&base, &len)| addr + bytes <= base + len)
@@ -258,7 +292,8 @@ impl Backend for SimulatedBackend {
     }
 
     fn known_free(&self) -> Option<u64> {
-        Some(self.capacity.saturating_sub(self.state().used))
+        let used = self.state().used;
+        self.knows_free.then(|| self.capacity.saturating_sub(used))
     }
 
     fn segment_align(&self) -> u64 {
@@ -269,22 +304,27 @@ impl Backend for SimulatedBackend {
         let mut state = self.state();
         state.begin_call()?;
         state.take(bytes, self.capacity)?;
-        let granted = state.grant(bytes);
-        if granted.is_err() {
-            state.used -= bytes;
+        match state.grant(bytes) {
+            Ok(addr) => {
+                state.segments.insert(addr, bytes);
+                Ok(addr)
+            }
+            Err(error) => {
+                state.used -= bytes;
+                Err(error)
+            }
         }
-        granted
     }
 
     fn release(&self, addr: u64, bytes: u64) -> BackendResult<()> {
         let mut state = self.state();
         state.begin_call()?;
-        if state.grants.get(&addr) != Some(&bytes) {
+        if state.segments.get(&addr) != Some(&bytes) {
             return state.violation(format!(
                 "release of {bytes} bytes at {addr:#x}: no such segment"
             ));
         }
-        state.grants.remove(&addr);
+        state.segments.remove(&addr);
         state.used -= bytes;
         Ok(())
     }
@@ -303,19 +343,21 @@ impl Backend for SimulatedBackend {
             .clamp(SEGMENT_ALIGN, 1 << 46)
             .max(least);
         let span = round_up(span, SEGMENT_ALIGN).ok_or(BackendError::OutOfMemory)?;
-        Ok((state.grant(span)?, span))
+        let addr = state.grant(span)?;
+        state.ranges.insert(addr, span);
+        Ok((addr, span))
     }
 
     fn unreserve(&self, addr: u64, span: u64, mapped: u64) -> BackendResult<()> {
         let mut state = self.state();
         state.begin_call()?;
-        if state.grants.get(&addr) != Some(&span) || state.mapped_in(addr, span) != mapped {
+        if state.ranges.get(&addr) != Some(&span) || state.mapped_in(addr, span) != mapped {
             return state.violation(format!(
                 "unreserve of {span} bytes at {addr:#x} with {mapped} mapped: no such range"
             ));
         }
         state.clear_mapped(addr, span);
-        state.grants.remove(&addr);
+        state.ranges.remove(&addr);
         state.used -= mapped;
         Ok(())
     }
@@ -325,7 +367,7 @@ impl Backend for SimulatedBackend {
         state.begin_call()?;
         let page = self.pages.map_or(GRAIN, |pages| pages.map);
         let is_whole = addr % page == 0 && bytes % page == 0;
-        if !is_whole || !state.in_grant(addr, bytes) || state.mapped_in(addr, bytes) != 0 {
+        if !is_whole || !state.in_range(addr, bytes) || state.mapped_in(addr, bytes) != 0 {
             return state.violation(format!(
                 "map of {bytes} bytes at {addr:#x}: not free addresses, or no whole pages"
             ));

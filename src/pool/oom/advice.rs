@@ -22,7 +22,7 @@ impl Figures {
     /// Whether `room` more bytes from the device are enough, with what is given back first.
     fn fits_within(&self, room: u64) -> bool {
         room.saturating_add(self.need.reclaimable) >= self.need.alone
-            || self.need.place.is_some_and(|place| room >= place.cost)
+            || self.need.beside.is_some_and(|need| room >= need)
     }
 
     /// What the limit leaves.
@@ -35,11 +35,9 @@ impl Figures {
         let kept = self.held.saturating_sub(self.need.reclaimable);
         let alone = kept.saturating_add(self.need.alone);
         let device_free = self.device_free.unwrap_or(u64::MAX);
-        let place = self.need.place.filter(|place| place.cost <= device_free);
-        place
-            .map_or(alone, |place| {
-                alone.min(self.held.saturating_add(place.cost))
-            })
+        let beside = self.need.beside.filter(|&need| need <= device_free);
+        beside
+            .map_or(alone, |need| alone.min(self.held.saturating_add(need)))
             .max(self.size)
     }
 }
