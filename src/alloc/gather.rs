@@ -222,7 +222,9 @@ impl Engine {
             } else if let (true, Some(pages)) = (region.paged, pages) {
                 let from = round_up(run.addr, pages.finest).unwrap_or(u64::MAX);
                 let whole = round_down(run.end, pages.finest).saturating_sub(from);
-                supply = supply.saturating_add(whole.max(self.marked_in(run)));
+                supply = supply
+                    .saturating_add(whole)
+                    .saturating_add(self.marked_in(run));
             } else {
                 supply = supply.saturating_add(self.marked_in(run));
             }

@@ -335,7 +335,8 @@ impl Engine {
     }
 
     /// Where the whole pages of a free chunk begin that lie outside of `kept`, and their bytes. Of a
-    /// chunk that `kept` begins in, what lies before; of one that it ends in, what lies behind.
+    /// chunk that `kept` begins in, what lies before; of one that it ends in, what lies behind. (If all of
+    /// it lies in one chunk, the request fits there by now.)
     fn pages_outside(&self, id: ChunkId, page: u64, kept: Extent) -> (u64, u64) {
         let extent = self.chunks[id].extent();
         let outside = if extent.to <= kept.from || kept.to <= extent.from {

@@ -94,10 +94,12 @@ impl Engine {
         self.regions[id].paged
     }
 
-    /// Whether addresses lie in a region.
+    /// Whether addresses lie in a region; no addresses lie in none.
     pub fn holds(&self, id: RegionId, addresses: Extent) -> bool {
         let region = &self.regions[id];
-        region.base <= addresses.from && addresses.from < region.end()
+        addresses.from < addresses.to
+            && region.base <= addresses.from
+            && addresses.to <= region.end()
     }
 
     /// The rules that it follows.

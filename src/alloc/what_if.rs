@@ -47,20 +47,15 @@ struct Reclaimable {
 struct Prices([Option<(u64, usize)>; 3]);
 
 impl Prices {
+    /// Takes in the least price of a row; one of each.
     fn note(&mut self, price: u64, row: usize) {
-        let mut new = (price, row);
+        let mut new = Some((price, row));
         for place in &mut self.0 {
-            match place {
-                Some(old) if old.1 == new.1 => {
-                    *old = new.min(*old);
-                    return;
-                }
-                Some(old) if old.0 <= new.0 => {}
-                Some(old) => std::mem::swap(old, &mut new),
-                None => {
-                    *place = Some(new);
-                    return;
-                }
+            if place.is_none() || new < *place {
+                std::mem::swap(place, &mut new);
+            }
+            if new.is_none() {
+                break;
             }
         }
     }
@@ -129,7 +124,8 @@ impl Engine {
         }
     }
 
-    /// Visits the places of all ranges: the number of the row, and what there must be for it.
+    /// Visits the rows of ranges that have a place: the number of the row, and what there must be for the
+    /// best one.
     fn for_each_price(&self, request: &Request, means: &Means, mut visit: impl FnMut(usize, u64)) {
         let Some(pages) = means.pages else {
             return;
@@ -137,14 +133,23 @@ impl Engine {
         let mut number = 0;
         for region in self.regions.ids() {
             let is_range = self.regions[region].paged;
-            let edges = self.edges(region, pages.finest);
+            let edges = if is_range {
+                self.edges(region, pages.finest)
+            } else {
+                0
+            };
             for row in self.rows(region) {
+                let mut least: Option<u64> = None;
                 if is_range {
                     for_each_window(row, request, pages, |window| {
                         if window.cost > 0 {
-                            visit(number, means.price(&window, edges));
+                            let price = means.price(&window, edges);
+                            least = Some(least.map_or(price, |least| least.min(price)));
                         }
                     });
+                }
+                if let Some(price) = least {
+                    visit(number, price);
                 }
                 number += 1;
             }
@@ -154,8 +159,13 @@ impl Engine {
     /// The smallest live block of those that would make room for a refused request if they were free,
     /// each by itself: with the free blocks beside it, with addresses there that get memory, or by what it
     /// lets the pool give back and ask for anew. Each that it gives is enough.
-    pub fn smallest_block_to_free(&self, request: &Request, means: &Means) -> Option<Block> {
-        let need = self.need(request, means);
+    /// `need`: what [`Engine::need`] says.
+    pub fn smallest_block_to_free(
+        &self,
+        request: &Request,
+        means: &Means,
+        need: &Need,
+    ) -> Option<Block> {
         let now = self.reclaimable_by(means);
         let mut prices = Prices::default();
         self.for_each_price(request, means, |row, price| prices.note(price, row));
@@ -287,5 +297,25 @@ impl Engine {
             is_enough |= price <= means.available.saturating_add(reclaimable);
         });
         is_enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_price_outside_of_two_rows_is_known() {
+        let rows = [9u64, 5, 7, 3, 5, 1, 8];
+        let mut prices = Prices::default();
+        for (row, &price) in rows.iter().enumerate() {
+            prices.note(price, row);
+            for first in 0..rows.len() {
+                let without = [first, first + 1];
+                let others = (0..=row).filter(|row| !without.contains(row));
+                let least = others.map(|row| rows[row]).min();
+                assert_eq!(prices.outside(without), least, "{row} {first}");
+            }
+        }
     }
 }

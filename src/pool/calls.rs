@@ -140,8 +140,9 @@ impl Pool {
         self.in_books(guard, true, calls)
     }
 
-    /// The same for calls about streams and events, which bring no memory by themselves.
-    pub(super) fn unlocked_for_events<'a, T>(
+    /// The same for calls that bring no memory by themselves, about streams and events or to ask: nobody
+    /// waits for their end.
+    pub(super) fn unlocked_aside<'a, T>(
         &'a self,
         guard: Guard<'a>,
         calls: impl FnOnce(&dyn Backend) -> T,

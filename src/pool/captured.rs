@@ -43,7 +43,7 @@ impl Pool {
             let mut ended = Arc::new(AtomicBool::new(false));
             let handed = ended.clone();
             let retained;
-            (guard, retained) = self.unlocked_for_events(guard, move |_| {
+            (guard, retained) = self.unlocked_aside(guard, move |_| {
                 let retained = source
                     .streams()
                     .map_or(Ok(()), |streams| streams.retain(capture, handed));

@@ -17,6 +17,7 @@ use crate::backend::{BackendError, BackendResult, Pages};
 use crate::error::{Error, Result, Status};
 use crate::stats::BackendTime;
 use crate::text::text;
+use std::cmp::Reverse;
 use std::time::Instant;
 
 /// Why the backend brought nothing.
@@ -191,17 +192,20 @@ impl Pool {
             return Ok((guard, None));
         };
         // What the backend was found to have, where it does not know that by itself.
-        let mut found = u64::MAX;
+        let mut found: Option<u64> = None;
         for _ in 0..MOST_GIVE_BACKS {
             guard.empty_caches();
-            let available = guard.available().min(found);
+            let available = guard.available().min(found.unwrap_or(u64::MAX));
             let gives_back = guard.policy().release_on_failure;
             let plan = guard
                 .engine
                 .plan_anywhere(request, pages, available, gives_back)
                 .map_err(host_memory)?;
             match plan {
-                AnywherePlan::Map(spans) => {
+                AnywherePlan::Map(mut spans) => {
+                    // If it is not to be had, that shows before anything is mapped.
+                    spans.sort_unstable_by_key(|span| Reverse(span.bytes));
+                    let asked: u64 = spans.iter().map(|span| span.bytes).sum();
                     let mapped;
                     (guard, mapped) = self.map(guard, &spans)?;
                     match mapped {
@@ -209,14 +213,15 @@ impl Pool {
                             if let Some(block) = guard.look(request)? {
                                 return Ok((guard, Some(block)));
                             }
+                            found = found.map(|free| free.saturating_sub(asked));
                         }
                         Err(BackendError::OutOfMemory) if gives_back => {
-                            let asked = spans.iter().map(|span| span.bytes).sum();
                             let memory;
-                            (guard, memory) = self.unlocked(guard, |backend| backend.memory())?;
+                            (guard, memory) =
+                                self.unlocked_aside(guard, |backend| backend.memory())?;
                             // A figure that would have been enough is no help.
                             let free = memory.ok().flatten().map_or(0, |memory| memory.free);
-                            found = if free < asked { free } else { 0 };
+                            found = Some(if free < asked { free } else { 0 });
                         }
                         Err(_) => return Ok((guard, None)),
                     }
@@ -227,7 +232,7 @@ impl Pool {
                     if given == 0 {
                         return Ok((guard, None));
                     }
-                    found = found.saturating_add(given);
+                    found = found.map(|free| free.saturating_add(given));
                     guard.calls.retries += 1;
                 }
                 AnywherePlan::Nowhere => return Ok((guard, None)),

@@ -400,7 +400,7 @@ impl Pool {
         let Some(streams) = guard.source.streams() else {
             return Ok((guard, Ok(None)));
         };
-        let (guard, found) = self.unlocked_for_events(guard, |backend| {
+        let (guard, found) = self.unlocked_aside(guard, |backend| {
             let (own, domain) = (backend.domain()?, streams.domain(stream)?);
             Ok((domain != own).then_some(domain))
         })?;
@@ -529,7 +529,7 @@ impl Pool {
         };
         let domain = guard.streams.domain(slot).or(guard.domain);
         let unused = domain.and_then(|domain| guard.streams.events.take(domain));
-        let (mut guard, (event, recorded)) = self.unlocked_for_events(guard, |backend| {
+        let (mut guard, (event, recorded)) = self.unlocked_aside(guard, |backend| {
             let event = match unused {
                 Some(event) => Ok(event),
                 None => domain

@@ -256,7 +256,7 @@ impl Pool {
             (slot, open.streams.clock_mut(slot).begin_record(), unused)
         });
         open.polling = true;
-        let (mut guard, (asked, answer)) = self.unlocked_for_events(guard, |backend| {
+        let (mut guard, (asked, answer)) = self.unlocked_aside(guard, |backend| {
             let asked = ask(streams, &mut queries);
             let answer = default.map(|(_, _, unused)| ask_default(backend, streams, unused));
             for event in surplus {
@@ -373,7 +373,7 @@ impl Pool {
             }
             let (covered, users, mut unused) = {
                 let outcome;
-                (guard, outcome) = self.unlocked_for_events(guard, |backend| {
+                (guard, outcome) = self.unlocked_aside(guard, |backend| {
                     let users = known
                         .map_or_else(|| backend.domain(), Ok)
                         .and_then(|domain| {
@@ -416,7 +416,7 @@ impl Pool {
         let Some(streams) = guard.source.streams().filter(|_| !unused.is_empty()) else {
             return Ok(guard);
         };
-        let (guard, ()) = self.unlocked_for_events(guard, |_| {
+        let (guard, ()) = self.unlocked_aside(guard, |_| {
             for event in unused {
                 streams.destroy_event(event);
             }
@@ -522,7 +522,7 @@ impl Pool {
         }
         // The events are not recorded anew meanwhile.
         open.polling = true;
-        let (mut guard, waited) = self.unlocked_for_events(guard, |_| {
+        let (mut guard, waited) = self.unlocked_aside(guard, |_| {
             events
                 .iter()
                 .try_for_each(|&event| streams.wait(turn.stream, event))

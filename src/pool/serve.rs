@@ -127,10 +127,12 @@ impl Pool {
                     continue;
                 }
             }
-            let found;
-            (guard, found) = self.map_anywhere(guard, request, patience)?;
-            if let Some(block) = found {
-                return Ok((guard, Ok(block)));
+            if possible {
+                let found;
+                (guard, found) = self.map_anywhere(guard, request, patience)?;
+                if let Some(block) = found {
+                    return Ok((guard, Ok(block)));
+                }
             }
             if guard.pages.is_some_and(|pages| pages.map > GRAIN) {
                 // A limit need not be whole pages, and all of it is to be used all the same.

@@ -316,7 +316,7 @@ impl Pool {
             return Ok(());
         };
         let spares_captures = guard.captures.are_open();
-        let (_, waited) = self.unlocked_for_events(guard, |backend| {
+        let (_, waited) = self.unlocked_aside(guard, |backend| {
             let users = streams.users(backend.domain()?)?;
             users
                 .into_iter()

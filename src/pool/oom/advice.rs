@@ -101,7 +101,10 @@ pub(super) fn action(open: &Open, request: &Request, inputs: &Inputs) -> Action 
     if request.size > limit {
         return Action::Unknown;
     }
-    if let Some(block) = open.engine.smallest_block_to_free(request, &means) {
+    if let Some(block) = open
+        .engine
+        .smallest_block_to_free(request, &means, &figures.need)
+    {
         return Action::FreeBlock {
             addr: block.addr,
             size: block.size,
