@@ -1,21 +1,8 @@
 //! cudarc, and from Python cuda-bindings, cuda-core and numba-cuda.
 
 use crate::library;
+use crate::program::MODES;
 use crate::support::clients::{self, Client};
-
-const MODES: &[&[(&str, &str)]] = &[
-    &[],
-    &[
-        ("FAKECUDA_STRICT", "1"),
-        ("FAKECUDA_EXEC", "lazy"),
-        ("FAKECUDA_SEED", "1"),
-    ],
-    &[
-        ("FAKECUDA_STRICT", "1"),
-        ("FAKECUDA_EXEC", "lazy"),
-        ("FAKECUDA_SEED", "2"),
-    ],
-];
 
 fn runs(client: Option<Client>) {
     let Some(client) = client else {
