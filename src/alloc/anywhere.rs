@@ -128,15 +128,19 @@ impl Engine {
         if !self.regions[region].is_idle() {
             return 0;
         }
-        let (mut edges, mut id) = (0, self.regions[region].first);
+        self.mapped_bytes(region) - self.pages_in(region, page)
+    }
+
+    /// The whole free pages of a range.
+    pub(super) fn pages_in(&self, region: RegionId, page: u64) -> u64 {
+        let (mut pages, mut id) = (0, self.regions[region].first);
         while id != NIL {
-            let chunk = &self.chunks[id];
-            if chunk.state == State::Free {
-                edges += chunk.size - chunk.extent().whole_pages(page);
+            if self.is_spare(id) {
+                pages += self.chunks[id].extent().whole_pages(page);
             }
-            id = chunk.next;
+            id = self.chunks[id].next;
         }
-        edges
+        pages
     }
 }
 

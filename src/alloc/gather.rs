@@ -8,8 +8,9 @@
 use super::chunk::{ANYONE, Chunk, ChunkId, Lane, NIL, State};
 use super::engine::{Block, Engine, Request};
 use super::host_memory::{HostMemoryExhausted, TryPush};
+use super::window::Extent;
 use crate::backend::Pages;
-use crate::size::{round_down, round_up};
+use crate::size::round_up;
 
 /// A row of adjacent chunks.
 #[derive(Clone, Copy)]
@@ -25,10 +26,11 @@ impl Run {
         self.end - self.addr
     }
 
-    /// Where a request would lie in it.
-    fn aligned_start(&self, request: &Request) -> Option<u64> {
-        let start = round_up(self.addr, request.align)?;
-        (start.checked_add(request.size)? <= self.end).then_some(start)
+    fn extent(&self) -> Extent {
+        Extent {
+            from: self.addr,
+            to: self.end,
+        }
     }
 }
 
@@ -103,7 +105,7 @@ impl Engine {
             |run| {
                 let is_better = best.is_none_or(|(other, _)| run.size() < other.size());
                 let is_good = |_: &u64| is_better && self.policy.fits(run.size(), request.size);
-                if let Some(start) = run.aligned_start(request).filter(is_good) {
+                if let Some(start) = run.extent().start_of(request).filter(is_good) {
                     best = Some((run, start));
                 }
             },
@@ -163,7 +165,7 @@ impl Engine {
                     && (self.is_usable(chunk, request) || may_wait(chunk.tag, chunk.freed_at()))
             },
             |run| {
-                let holds = run.aligned_start(request).is_some();
+                let holds = run.extent().start_of(request).is_some();
                 if outcome.is_ok() && holds && self.policy.fits(run.size(), request.size) {
                     outcome = windows.search(run);
                 }
@@ -215,15 +217,13 @@ impl Engine {
         // What can be given back, or is being brought or given back.
         let mut supply = available;
         self.for_each_run(is_spare, |run| {
-            fits |= run.aligned_start(request).is_some();
+            fits |= run.extent().start_of(request).is_some();
             let region = &self.regions[self.chunks[run.first].region];
             if region.live == 0 {
                 supply = supply.saturating_add(run.size());
             } else if let (true, Some(pages)) = (region.paged, pages) {
-                let from = round_up(run.addr, pages.finest).unwrap_or(u64::MAX);
-                let whole = round_down(run.end, pages.finest).saturating_sub(from);
                 supply = supply
-                    .saturating_add(whole)
+                    .saturating_add(run.extent().whole_pages(pages.finest))
                     .saturating_add(self.marked_in(run));
             } else {
                 supply = supply.saturating_add(self.marked_in(run));

@@ -23,18 +23,29 @@ pub struct Means {
 }
 
 /// What it takes to serve a request by growing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Need {
     /// The bytes that it takes where no free block helps.
     pub alone: u64,
-    /// The bytes that can be given back for that, and asked for again.
-    pub reclaimable: u64,
+    reclaimable: Reclaimable,
+    prices: Prices,
+}
+
+impl Need {
+    /// The bytes that can be given back, and asked for again where no free block helps.
+    pub fn reclaimable(&self) -> u64 {
+        self.reclaimable.first
+    }
+
     /// The least that it takes at any place of a range, once what helps is given back elsewhere.
-    pub beside: Option<u64>,
+    pub fn beside(&self) -> Option<u64> {
+        let least = self.prices.0[0];
+        least.map(|(price, _)| price.saturating_sub(self.reclaimable.finest))
+    }
 }
 
 /// Bytes that can be given back.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Reclaimable {
     /// By pages as they are given back first.
     first: u64,
@@ -43,7 +54,7 @@ struct Reclaimable {
 }
 
 /// The least prices of places in different rows, ascending, each with the number of its row.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct Prices([Option<(u64, usize)>; 3]);
 
 impl Prices {
@@ -81,12 +92,6 @@ impl Means {
     }
 }
 
-fn fits(request: &Request, within: Extent) -> bool {
-    round_up(within.from, request.align)
-        .and_then(|start| start.checked_add(request.size))
-        .is_some_and(|end| end <= within.to)
-}
-
 impl Engine {
     fn reclaimable_by(&self, means: &Means) -> Reclaimable {
         if !means.gives_back {
@@ -111,24 +116,19 @@ impl Engine {
         let alone = means.pages.map_or(segment, |pages| {
             round_up(request.size, pages.map).map_or(segment, |paged| paged.min(segment))
         });
-        let reclaimable = self.reclaimable_by(means);
-        let mut beside: Option<u64> = None;
-        self.for_each_price(request, means, |_, price| {
-            let need = price.saturating_sub(reclaimable.finest);
-            beside = Some(beside.map_or(need, |least| least.min(need)));
-        });
         Need {
             alone,
-            reclaimable: reclaimable.first,
-            beside,
+            reclaimable: self.reclaimable_by(means),
+            prices: self.prices(request, means),
         }
     }
 
-    /// Visits the rows of ranges that have a place: the number of the row, and what there must be for the
-    /// best one.
-    fn for_each_price(&self, request: &Request, means: &Means, mut visit: impl FnMut(usize, u64)) {
+    /// What there must be for the best place in each row of each range. Rows are numbered in the order of
+    /// addresses.
+    fn prices(&self, request: &Request, means: &Means) -> Prices {
+        let mut prices = Prices::default();
         let Some(pages) = means.pages else {
-            return;
+            return prices;
         };
         let mut number = 0;
         for region in self.regions.ids() {
@@ -149,26 +149,24 @@ impl Engine {
                     });
                 }
                 if let Some(price) = least {
-                    visit(number, price);
+                    prices.note(price, number);
                 }
                 number += 1;
             }
         }
+        prices
     }
 
     /// The smallest live block of those that would make room for a refused request if they were free,
     /// each by itself: with the free blocks beside it, with addresses there that get memory, or by what it
     /// lets the pool give back and ask for anew. Each that it gives is enough.
-    /// `need`: what [`Engine::need`] says.
+    /// `need`: what [`Engine::need`] says of the same request and means.
     pub fn smallest_block_to_free(
         &self,
         request: &Request,
         means: &Means,
         need: &Need,
     ) -> Option<Block> {
-        let now = self.reclaimable_by(means);
-        let mut prices = Prices::default();
-        self.for_each_price(request, means, |row, price| prices.note(price, row));
         let mut smallest: Option<Block> = None;
         let mut number = 0;
         for region in self.regions.ids() {
@@ -181,9 +179,9 @@ impl Engine {
                 let chunk = &self.chunks[at];
                 let is_smaller = smallest.is_none_or(|block| chunk.size < block.size);
                 if chunk.state == State::Live && is_smaller {
-                    let then = self.reclaimable_without(region, at, means, now);
+                    let then = self.reclaimable_without(region, at, means, need.reclaimable);
                     // What both rows beside it offer is looked at together with it.
-                    let price = prices.outside([number, number + 1]);
+                    let price = need.prices.outside([number, number + 1]);
                     let alone = need.alone <= means.available.saturating_add(then.first);
                     let elsewhere = price
                         .is_some_and(|price| price <= means.available.saturating_add(then.finest));
@@ -253,18 +251,6 @@ impl Engine {
         }
     }
 
-    /// The whole free pages of a range.
-    fn pages_in(&self, region: RegionId, page: u64) -> u64 {
-        let (mut pages, mut id) = (0, self.regions[region].first);
-        while id != NIL {
-            if self.is_spare(id) {
-                pages += self.chunks[id].extent().whole_pages(page);
-            }
-            id = self.chunks[id].next;
-        }
-        pages
-    }
-
     /// Whether the request fits where a live chunk is now, if that is free, or beside it. The row before
     /// the chunk begins at `first`.
     fn fits_without(
@@ -278,7 +264,7 @@ impl Engine {
     ) -> bool {
         let page = means.pages.map_or(1, |pages| pages.finest);
         let (extent, counted) = self.merged(id, page);
-        if fits(request, extent) {
+        if extent.start_of(request).is_some() {
             return true;
         }
         let Some(pages) = means.pages.filter(|_| self.regions[region].paged) else {

@@ -30,6 +30,12 @@ impl Extent {
         round_down(self.to, page).saturating_sub(from)
     }
 
+    /// Where a request would lie first in it; `None`: it does not fit.
+    pub fn start_of(self, request: &Request) -> Option<u64> {
+        let start = round_up(self.from, request.align)?;
+        (start.checked_add(request.size)? <= self.to).then_some(start)
+    }
+
     /// What of it lies before `at`.
     pub(super) fn before(self, at: u64) -> Self {
         Self {

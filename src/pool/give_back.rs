@@ -90,9 +90,8 @@ impl Pool {
         kept: Extent,
         patience: Patience,
     ) -> Locked<'a, u64> {
-        let returns = guard.plan_returns(amount, kept).map_err(host_memory)?;
-        let (guard, given) = self.make_returns(guard, returns, patience)?;
-        Ok((guard, given.bytes))
+        let returns = guard.plan_returns(amount, kept);
+        self.make_planned(guard, returns, patience)
     }
 
     /// The same in extremity, by pages of the finest size.
@@ -104,10 +103,17 @@ impl Pool {
         patience: Patience,
     ) -> Locked<'a, u64> {
         let finest = guard.pages.map(|pages| pages.finest);
-        let returns = guard
-            .plan_returns_of(Amount::AtLeast(bytes), kept, finest)
-            .map_err(host_memory)?;
-        let (guard, given) = self.make_returns(guard, returns, patience)?;
+        let returns = guard.plan_returns_of(Amount::AtLeast(bytes), kept, finest);
+        self.make_planned(guard, returns, patience)
+    }
+
+    fn make_planned<'a>(
+        &'a self,
+        guard: Guard<'a>,
+        returns: Result<Vec<Planned>, HostMemoryExhausted>,
+        patience: Patience,
+    ) -> Locked<'a, u64> {
+        let (guard, given) = self.make_returns(guard, returns.map_err(host_memory)?, patience)?;
         Ok((guard, given.bytes))
     }
 

@@ -21,8 +21,8 @@ struct Figures {
 impl Figures {
     /// Whether `room` more bytes from the device are enough, with what is given back first.
     fn fits_within(&self, room: u64) -> bool {
-        room.saturating_add(self.need.reclaimable) >= self.need.alone
-            || self.need.beside.is_some_and(|need| room >= need)
+        room.saturating_add(self.need.reclaimable()) >= self.need.alone
+            || self.need.beside().is_some_and(|need| room >= need)
     }
 
     /// What the limit leaves.
@@ -32,10 +32,10 @@ impl Figures {
 
     /// The lowest limit that is known to be enough.
     fn limit_that_does(&self) -> u64 {
-        let kept = self.held.saturating_sub(self.need.reclaimable);
+        let kept = self.held.saturating_sub(self.need.reclaimable());
         let alone = kept.saturating_add(self.need.alone);
         let device_free = self.device_free.unwrap_or(u64::MAX);
-        let beside = self.need.beside.filter(|&need| need <= device_free);
+        let beside = self.need.beside().filter(|&need| need <= device_free);
         beside
             .map_or(alone, |need| alone.min(self.held.saturating_add(need)))
             .max(self.size)
@@ -117,7 +117,7 @@ pub(super) fn action(open: &Open, request: &Request, inputs: &Inputs) -> Action 
         let bytes = figures
             .need
             .alone
-            .saturating_sub(room.saturating_add(figures.need.reclaimable));
+            .saturating_sub(room.saturating_add(figures.need.reclaimable()));
         return Action::FreeSeveral { bytes };
     }
     Action::Unknown
